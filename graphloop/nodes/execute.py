@@ -95,12 +95,11 @@ class Execute(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, ExecuteOutcome]:
         """Give each call that must not run its refusal, and request the first other calls."""
-        turn = run.turn
         if effects := self._all_at_once(run):
-            turn = evolve(turn, results=(None,) * len(effects), waiting=())
-            return Wait(evolve(run, turn=turn), effects)
+            return Wait(run, effects)
+        turn = run.turn
         # A call with a result never runs again, even if the table leads here twice.
-        results = list(turn.results or (None,) * len(turn.calls))
+        results = [*_slots(turn)]
         waiting: list[int] = []
         for place, verdict in enumerate(turn.verdicts or (None,) * len(results)):
             if results[place] is not None:
@@ -117,7 +116,9 @@ class Execute(FrozenFields):
         """Return the effects of all calls if all may start now; empty if any call must wait."""
         turn = run.turn
         calls, verdicts, unbound = turn.calls, turn.verdicts, turn.tools.unbound
-        if turn.results or run.pending or run.setup.budget.tool_calls is not None:
+        if turn.results or turn.waiting or run.pending:
+            return ()
+        if run.setup.budget.tool_calls is not None:
             return ()
         if not len(calls) == len(verdicts) <= self.concurrency:
             return ()
@@ -146,7 +147,7 @@ class Execute(FrozenFields):
             if not isinstance(reaction, ToolResult):
                 return reaction
             result = reaction
-        results = [*turn.results]
+        results = [*_slots(turn)]
         results[call_place(result.key)] = result
         return self._issue(run, tuple(results), turn.waiting)
 
@@ -189,7 +190,7 @@ class Execute(FrozenFields):
         verdicts[place] = evolve(verdict, asked=False)
         run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts), again=turn.again | {place}))
         waiting = sorted([*places_of(turn.waiting), place])
-        return self._issue(run, turn.results, queued(turn, waiting))
+        return self._issue(run, _slots(turn), queued(turn, waiting))
 
     def _issue(
         self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]
@@ -248,6 +249,11 @@ class Execute(FrozenFields):
         taken = _locks(run.turn, holders, others) if holders else set[str]()
         fitting = _fitting(others, self.concurrency - len(holders), taken)
         return {**dict(sorted(clients)), **fitting} if clients else fitting
+
+
+def _slots(turn: Turn) -> tuple[ToolResult | None, ...]:
+    """Return the result of each call of the turn; None for a call that has no result yet."""
+    return turn.results or (None,) * len(turn.calls)
 
 
 def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, ToolSpec]:

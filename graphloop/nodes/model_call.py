@@ -91,16 +91,8 @@ class ModelCall(FrozenFields):
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ModelCallOutcome]:
         """Store the reply and leave by its outcome; after a failure, ask the next fallback."""
-        if type(event) is ModelReplied:
-            return self._replied(run, event)
-        if type(event) is EffectFailed:
-            return self._failed(run, event)
-        if type(event) is Steered:
-            run = steered(run, event)
-            return Leave(run, _resorted(run.turn))
-        return Leave(run, Aborted())
-
-    def _replied(self, run: Run[S], event: ModelReplied) -> Reaction[S, ModelCallOutcome]:
+        if type(event) is not ModelReplied:
+            return self._unusual(run, event)
         turn, reply, checks = run.turn, event.reply, event.checks
         calls = reply.message.calls
         if checks and len(checks) != len(calls):
@@ -130,6 +122,15 @@ class ModelCall(FrozenFields):
         if run.setup.attended and isinstance(outcome, OFFERED):
             return hand_over(run)
         return Leave(run, outcome)
+
+    def _unusual(self, run: Run[S], event: Event) -> Reaction[S, ModelCallOutcome]:
+        """React to an event other than a reply."""
+        if type(event) is EffectFailed:
+            return self._failed(run, event)
+        if type(event) is not Steered:
+            return Leave(run, Aborted())
+        run = steered(run, event)
+        return Leave(run, _resorted(run.turn))
 
     def _failed(self, run: Run[S], event: EffectFailed) -> Reaction[S, ModelCallOutcome]:
         failure, turn = event.failure, run.turn
