@@ -166,7 +166,10 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     @property
     def is_blank(self) -> bool:
         """Whether the message has only white space; a message with reasoning is not blank."""
-        return all(isinstance(part, TextPart) and not part.text.strip() for part in self.parts)
+        for part in self.parts:
+            if type(part) is not TextPart or part.text.strip():
+                return False
+        return True
 
 
 ResultStatus: TypeAlias = Literal[

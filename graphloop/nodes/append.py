@@ -82,15 +82,15 @@ class Append(FrozenFields):
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
             return self._nothing(run)
-        results = _paired(turn, reply)
+        results, message, record = _paired(turn, reply), reply.message, run.record
         ending = turn.tools.ending
         answer = _handed_off(ending, results) if ending else ()
-        kept = (
-            (reply.message, *results, *answer, *turn.notes) if reply.message.parts else turn.notes
-        )
-        new = _new(turn, results, kept) if turn.number < 0 else kept
-        step = () if turn.number < 0 else (step_result(turn, reply, results, kept),)
-        counters, record = _guarded(run.counters, results), run.record
+        kept = (message, *results, *answer, *turn.notes) if message.parts else turn.notes
+        if turn.number < 0:
+            new, steps = _new(turn, results, kept), record.steps
+        else:
+            new, steps = kept, record.steps.append(step_result(turn, reply, results, kept))
+        counters = _guarded(run.counters, results)
         if tokens := reply.usage.total_tokens:
             counters = evolve(counters, measured=Measured(len(run.messages) + 1, tokens))
         run = evolve(
@@ -98,9 +98,7 @@ class Append(FrozenFields):
             messages=run.messages.append(*kept),
             turn=_closed(turn),
             counters=counters,
-            record=evolve(
-                record, added=record.added.append(*new), steps=record.steps.append(*step)
-            ),
+            record=evolve(record, added=record.added.append(*new), steps=steps),
         )
         ends = bool(answer) or (bool(ending) and _ends(ending, results))
         return self._leave(run, turn, reply, ends=ends)
