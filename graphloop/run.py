@@ -2,8 +2,7 @@
 
 A run holds all data that decides how it continues, so it can be journaled, replayed, forked and
 compared. Only `step` applies events to a run. No run changes in place: `evolve` makes a changed
-copy. A user's state is data that a journal can hold, so it refers to no run, and runs form no
-cycles (`gc=False`).
+copy. A state is data that a journal can hold, so no run is part of a cycle (`gc=False`).
 
 A stop voids all pending effects. `interrupted` gives a result to each call that may have run, so
 that no later node runs the call again.
@@ -51,8 +50,6 @@ T = TypeVar("T")
 
 BLOCK = 32
 
-_new = object.__new__
-
 
 @final
 class History(Sequence[T], Generic[T]):
@@ -67,12 +64,10 @@ class History(Sequence[T], Generic[T]):
 
     def __init__(self, items: Iterable[T] = ()) -> None:
         every = tuple(items)
-        self._blocks: History[tuple[T, ...]] | None = None
-        self._tail: tuple[T, ...] = every
+        full = [every[end - BLOCK : end] for end in range(BLOCK, len(every) + 1, BLOCK)]
+        self._blocks: History[tuple[T, ...]] | None = History(full) if full else None
+        self._tail: tuple[T, ...] = every[len(full) * BLOCK :]
         self._size = len(every)
-        if len(every) >= BLOCK:
-            full = [every[end - BLOCK : end] for end in range(BLOCK, len(every) + 1, BLOCK)]
-            self._blocks, self._tail = History(full), every[len(full) * BLOCK :]
 
     def append(self, *items: T) -> History[T]:
         """Return a history with `items` added at its end; this history stays unchanged."""
@@ -83,10 +78,8 @@ class History(Sequence[T], Generic[T]):
             more = History(tail)
             blocks = blocks.append(*more._blocks or ()) if blocks else more._blocks
             tail = more._tail
-        longer: History[T] = _new(History)
-        longer._blocks = blocks
-        longer._tail = tail
-        longer._size = self._size + len(items)
+        longer: History[T] = object.__new__(History)
+        longer._blocks, longer._tail, longer._size = blocks, tail, self._size + len(items)
         return longer
 
     def starts_with(self, older: History[T]) -> bool:

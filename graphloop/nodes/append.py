@@ -82,7 +82,10 @@ class Append(FrozenFields):
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
             return self._nothing(run)
-        results, message, record = _paired(turn, reply), reply.message, run.record
+        message, record, counters = reply.message, run.record, run.counters
+        results: tuple[ToolResult, ...] = turn.results  # type: ignore[assignment]  # The next line finds a None.
+        if len(results) < len(turn.calls) or None in results:
+            results = _paired(turn, reply)
         ending = turn.tools.ending
         answer = _handed_off(ending, results) if ending else ()
         kept = (message, *results, *answer, *turn.notes) if message.parts else turn.notes
@@ -90,7 +93,11 @@ class Append(FrozenFields):
             new, steps = _new(turn, results, kept), record.steps
         else:
             new, steps = kept, record.steps.append(step_result(turn, reply, results, kept))
-        counters = _guarded(run.counters, results)
+        has_failed = False
+        for result in results:
+            has_failed = has_failed or result.status != "ok"
+        if has_failed or counters.tool_errors or counters.denials:
+            counters = _guarded(counters, results)
         if tokens := reply.usage.total_tokens:
             counters = evolve(counters, measured=Measured(len(run.messages) + 1, tokens))
         run = evolve(
@@ -167,8 +174,6 @@ def _over(ending: Ending) -> Final | Aborted:
 
 def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result for each call; the result of a call that did not run states the reason."""
-    if len(turn.results) == len(turn.calls) and None not in turn.results:
-        return turn.results  # type: ignore[return-value]  # None of them is None.
     # The kernel has stored results for all calls that may have run; the others did not run.
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
     results: list[ToolResult] = []
@@ -227,12 +232,6 @@ def step_result(
 
 def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:
     """Return the counters after a turn: failed turns of each tool, and all-denied turns."""
-    if not counters.tool_errors and not counters.denials:
-        for result in results:
-            if result.status != "ok":
-                break
-        else:
-            return counters  # No count is above 0, and none begins.
     tool_errors = _errors(counters.tool_errors, results)
     return evolve(counters, tool_errors=tool_errors, denials=_denials(counters.denials, results))
 

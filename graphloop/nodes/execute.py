@@ -99,7 +99,7 @@ class Execute(FrozenFields):
             return Wait(run, effects)
         turn = run.turn
         # A call with a result never runs again, even if the table leads here twice.
-        results = [*_slots(turn)]
+        results = list(turn.results or (None,) * len(turn.calls))
         waiting: list[int] = []
         for place, verdict in enumerate(turn.verdicts or (None,) * len(results)):
             if results[place] is not None:
@@ -147,7 +147,7 @@ class Execute(FrozenFields):
             if not isinstance(reaction, ToolResult):
                 return reaction
             result = reaction
-        results = [*_slots(turn)]
+        results = list(turn.results or (None,) * len(turn.calls))
         results[call_place(result.key)] = result
         return self._issue(run, tuple(results), turn.waiting)
 
@@ -190,7 +190,8 @@ class Execute(FrozenFields):
         verdicts[place] = evolve(verdict, asked=False)
         run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts), again=turn.again | {place}))
         waiting = sorted([*places_of(turn.waiting), place])
-        return self._issue(run, _slots(turn), queued(turn, waiting))
+        results = turn.results or (None,) * len(turn.calls)
+        return self._issue(run, results, queued(turn, waiting))
 
     def _issue(
         self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]
@@ -249,11 +250,6 @@ class Execute(FrozenFields):
         taken = _locks(run.turn, holders, others) if holders else set[str]()
         fitting = _fitting(others, self.concurrency - len(holders), taken)
         return {**dict(sorted(clients)), **fitting} if clients else fitting
-
-
-def _slots(turn: Turn) -> tuple[ToolResult | None, ...]:
-    """Return the result of each call of the turn; None for a call that has no result yet."""
-    return turn.results or (None,) * len(turn.calls)
 
 
 def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, ToolSpec]:
