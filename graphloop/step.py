@@ -137,7 +137,7 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
             return Step(event, _noted(run, event), ())
         run = interrupted(run, event, _spend(run, event, None))
         return _settle(graph, run, event, event, None)
-    effect = event.effect  # type: ignore[union-attr]  # As `ANSWERING` says.
+    effect: int = event.effect  # type: ignore[union-attr]  # As `ANSWERING` says.
     answered = run.pending.get(effect)
     if answered is None or (kind is not ANSWERS[type(answered)] and kind is not EffectFailed):
         raise _unexplained(run, event, effect)

@@ -84,7 +84,7 @@ class Append(FrozenFields):
             return self._nothing(run)
         message, record, counters = reply.message, run.record, run.counters
         results: tuple[ToolResult, ...] = turn.results  # type: ignore[assignment]  # The next line finds a None.
-        if len(results) < len(turn.calls) or None in results:
+        if len(results) < len(turn.calls) or None in turn.results:
             results = _paired(turn, reply)
         ending = turn.tools.ending
         answer = _handed_off(ending, results) if ending else ()
