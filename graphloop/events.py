@@ -104,7 +104,7 @@ class Setup(Struct, frozen=True, gc=False):
             force_setattr(self, "tools", ToolSpecs(self.tools))
 
 
-class Started(Struct, frozen=True, omit_defaults=True, tag=True):
+class Started(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A run began with these messages and this user state.
 
     `steering` are messages that the caller queued before the start: the first turn adds them to
@@ -228,7 +228,7 @@ class StopRequested(Struct, frozen=True, tag_field="kind", tag="tripped", gc=Fal
     kind: ClassVar[Literal["tripped"]] = "tripped"
 
 
-class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left"):
+class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left", gc=False):
     """A function node has chosen the outcome whose class is named `outcome`.
 
     `fields` are the fields of the outcome as JSON text. If `changed`, `state` replaces the run's
@@ -288,7 +288,7 @@ Answer: TypeAlias = (
 )
 
 
-class CallbackReturned(Struct, frozen=True, omit_defaults=True, tag=True):
+class CallbackReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A user function that an `Invoke` effect called has returned."""
 
     at: float
@@ -321,7 +321,7 @@ class EffectFailed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     content_seen: bool = False
 
 
-class ChildEnded(Struct, frozen=True, omit_defaults=True, tag=True):
+class ChildEnded(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A child run ended with `status`; `content` is its answer, `spent` its total spending.
 
     `state`, if `changed`, replaces the parent's state; the child's result is merged into it.

@@ -2,7 +2,7 @@
 
 A run holds all data that decides how it continues, so it can be journaled, replayed, forked and
 compared. Only `step` applies events to a run. No run changes in place: `evolve` makes a changed
-copy.
+copy. A state is data that a journal can hold, so no run is part of a cycle (`gc=False`).
 
 A stop voids all pending effects. `interrupted` gives a result to each call that may have run, so
 that no later node runs the call again.
@@ -211,7 +211,7 @@ class Inbox(Struct, frozen=True, gc=False):
     stopping: str | None = None
 
 
-class Counters(Struct, frozen=True):
+class Counters(Struct, frozen=True, gc=False):
     """The counts that the nodes of a run compare with their limits.
 
     Attributes:
@@ -229,14 +229,14 @@ class Counters(Struct, frozen=True):
     measured: Measured = Measured()
 
 
-class RuleState(Struct, frozen=True):
+class RuleState(Struct, frozen=True, gc=False):
     """The state of a run's temporal rules, and the keys of the calls that the rules counted."""
 
     monitor: Monitor = Monitor()
     counted: frozenset[str] = frozenset()
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, gc=False):
     """The turns, messages and warnings of a run so far.
 
     Attributes:
@@ -254,7 +254,7 @@ class Record(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-class Run(Struct, Generic[S], frozen=True, kw_only=True):
+class Run(Struct, Generic[S], frozen=True, kw_only=True, gc=False):
     """The execution of a graph after its first `seq` events.
 
     Attributes:

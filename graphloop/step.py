@@ -20,7 +20,7 @@ and leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and `Cance
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -36,7 +36,6 @@ from .effects import (
 )
 from .errors import GraphError, IllegalEvent, Problem
 from .events import (
-    Answering,
     CallbackReturned,
     CallsChecked,
     Cancelled,
@@ -56,7 +55,8 @@ from .graph import NodeGraph
 from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
 from .rule_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
-from .run import Ending, EndReason, History, Inbox, Record, Run, Spent, evolve, interrupted
+from .run import Ending, EndReason, History, Inbox, Record, Run, evolve, interrupted
+from .spending import NOTHING_SPENT, Spent
 from .turn import Turn
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
@@ -84,13 +84,14 @@ ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
 """Effects whose waiting time is not working time: a person answers, or a child run counts it."""
 
 NOTHING: Final[Mapping[int, Effect]] = {}
-"""An empty mapping of pending effects, shared so that no event has to create its own."""
+NONE_STARTED: Final = frozenset[int]()
+"""No pending effects, shared so that no event has to create its own."""
 
 ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed})
 """The event types of `Answering`; a look at the type is much faster than `isinstance`."""
 
 
-class Step(Struct, Generic[S], frozen=True):
+class Step(Struct, Generic[S], frozen=True, gc=False):
     """The result of applying one event: the event, the run after the event, and the new effects."""
 
     event: Event
@@ -132,26 +133,19 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
     kind = type(event)
     if kind not in ANSWERING:
-        if not isinstance(event, Cancelled) or event.after_step:
+        if type(event) is not Cancelled or event.after_step:
             return Step(event, _noted(run, event), ())
         run = interrupted(run, event, _spend(run, event, None))
         return _settle(graph, run, event, event, None)
-    effect = cast("Answering", event).effect  # Type checkers cannot know what `ANSWERING` holds.
+    effect: int = event.effect  # type: ignore[union-attr]  # As `ANSWERING` says.
     answered = run.pending.get(effect)
     if answered is None or (kind is not ANSWERS[type(answered)] and kind is not EffectFailed):
         raise _unexplained(run, event, effect)
-    pending = NOTHING
+    spent, pending, started = _spend(run, event, answered), NOTHING, NONE_STARTED
     if len(run.pending) > 1:
-        pending = {**run.pending}
+        pending, started = {**run.pending}, run.started - {effect}
         del pending[effect]
-    run = evolve(
-        run,
-        seq=run.seq + 1,
-        at=event.at,
-        pending=pending,
-        started=run.started - {effect} if run.started else run.started,
-        spent=_spend(run, event, answered),
-    )
+    run = evolve(run, seq=run.seq + 1, at=event.at, pending=pending, started=started, spent=spent)
     heard = event
     if run.watch.monitor.automata:
         run, heard = watch_answer(run, event, answered), watch_decision(run, event, answered)
@@ -175,18 +169,18 @@ def _unexplained(run: Run[S], event: Event, effect: int) -> IllegalEvent:
 def _noted(run: Run[S], event: Event) -> Run[S]:
     """Return the run after an event that answers no effect; the run stays at its node."""
     seq, at, inbox = run.seq + 1, event.at, run.inbox
-    match event:
-        case EffectsStarted():
-            started = run.started.union(event.effects)
-            if not run.pending.keys() >= started:
-                strangers = [effect for effect in event.effects if effect not in run.pending]
-                raise IllegalEvent(
-                    f"EffectsStarted names effects {strangers} of run {run.id!r}, "
-                    f"which waits for {sorted(run.pending) or 'nothing'}"
-                )
+    if type(event) is EffectsStarted:
+        started = run.started.union(event.effects)
+        if not run.pending.keys() >= started:
+            strangers = [effect for effect in event.effects if effect not in run.pending]
+            raise IllegalEvent(
+                f"EffectsStarted names effects {strangers} of run {run.id!r}, "
+                f"which waits for {sorted(run.pending) or 'nothing'}"
+            )
+        if event.unbegun:
             started = started.difference(event.unbegun)
-            spent = _spend(run, event, None) + event.spent
-            return evolve(run, seq=seq, at=at, spent=spent, started=started)
+        return evolve(run, seq=seq, at=at, spent=_spend(run, event, None), started=started)
+    match event:
         case Queued(message=message, follow_up=True):
             inbox = evolve(inbox, follow_ups=(*inbox.follow_ups, message))
         case Queued(message=message):
@@ -202,19 +196,23 @@ def _noted(run: Run[S], event: Event) -> Run[S]:
 
 def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
     """Return the run's spending plus the time since its last event and the usage in this event."""
-    spent, elapsed_s = run.spent, event.at - run.at if event.at > run.at else 0.0
-    for effect in run.pending.values():
-        if type(effect) not in ELSEWHERE and not (type(effect) is CallTool and effect.client):
-            break
-    else:
-        elapsed_s = 0.0  # Waiting for others is not working time.
+    spent, elapsed_s = run.spent, 0.0
+    if event.at > run.at:
+        for effect in run.pending.values():
+            # Waiting for others is not working time.
+            if type(effect) not in ELSEWHERE and not (type(effect) is CallTool and effect.client):
+                elapsed_s = event.at - run.at
+                break
     if type(event) is ModelReplied:
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s
     if type(answered) is CallTool:
         # A failed tool counts as well: it has run, or may have.
         return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
-    spent = evolve(spent, seconds=seconds)
+    if elapsed_s:
+        spent = evolve(spent, seconds=seconds)
+    if type(event) is EffectsStarted:
+        return spent if event.spent is NOTHING_SPENT else spent + event.spent
     if type(event) is ChildEnded or type(event) is EffectFailed:
         called = type(answered) is StartRun and run.turn.has_call(answered.key)
         return spent + event.spent + Spent(agent_calls=called)
@@ -243,25 +241,27 @@ def _settle(
         except Exception as error:
             error.add_note(f"raised by node {node!r} of graph {graph.name!r}")
             raise
-        if type(reaction) is not Leave:
-            taken = _wait(graph, event, node, reaction)
-            run = reaction.run
-            if taken.effects and (cancelled or (run.ending is not None and run.was_stopped)):
-                # A stopped run starts no effects: drop these, and let the node react to the stop.
-                run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
-                continue
+        if type(reaction) is Leave:
+            run, heard, answered = reaction.run, None, None
+            outcome = type(reaction.outcome)
+            target = table[node].get(outcome)
+            if target is None or type(run) is not Run:
+                raise _broken(graph, node, *_unfit_leave(table[node], run, reaction.outcome))
             if watched:
-                taken = evolve(taken, run=watch_wait(taken.run, event, answered, taken.effects))
+                run = watch_leave(graph, run, node, outcome, target)
+            if target == "END":
+                return _end(graph, event, node, run)
+            node = target
+            continue
+        taken = _wait(graph, event, node, reaction)
+        run = reaction.run
+        if taken.effects and (cancelled or (run.ending is not None and run.was_stopped)):
+            # A stopped run starts no effects: drop these, and let the node react to the stop.
+            run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
+        elif watched:
+            return evolve(taken, run=watch_wait(taken.run, event, answered, taken.effects))
+        else:
             return taken
-        run, heard, answered = reaction.run, None, None
-        target = table[node].get(type(reaction.outcome))
-        if target is None or type(run) is not Run:
-            raise _broken(graph, node, *_unfit_leave(table[node], run, reaction.outcome))
-        if watched:
-            run = watch_leave(graph, run, node, type(reaction.outcome), target)
-        if target == "END":
-            return _end(graph, event, node, run)
-        node = target
     if cancelled or run.was_stopped:
         # The table leads a stopped run in a cycle; no later event could end the run.
         return _end(graph, event, node, run)
@@ -295,30 +295,33 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
         # The node has asked for nothing new: it waits on for its earlier effects.
         return Step(event, run if run.node == node else evolve(run, node=node), ())
     turn, number, pending = run.turn, run.next_effect, {**run.pending}
+    started = turn.started  # The positions of calls, as bits: one new turn for all new calls.
     for effect in effects:
         kind = type(effect)
         if kind not in ANSWERS or effect.id != number:
             raise _broken(graph, node, *_unfit_effect(effect, number))
         if kind in OF_CALLS and turn.calls:
-            turn = _started(graph, node, turn, effect.key)  # type: ignore[union-attr]  # As `kind` says.
+            started = _started(graph, node, turn, started, effect.key)  # type: ignore[union-attr]  # As `kind` says.
         pending[number] = effect
         number += 1
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
+    if started != turn.started:
+        turn = evolve(turn, started=started)
     waiting = evolve(run, node=node, pending=pending, next_effect=number, turn=turn)
     return Step(event, waiting, effects)
 
 
-def _started(graph: NodeGraph[S], node: str, turn: Turn, key: str) -> Turn:
-    """Return the turn with a call marked as started, if the key is that of a call of the turn."""
+def _started(graph: NodeGraph[S], node: str, turn: Turn, started: int, key: str) -> int:
+    """Return the started calls, with the call of this key added if it is a call of the turn."""
     place = turn.place_of(key)
     if place is None:
-        return turn
-    has_started = turn.started >> place & 1 and place not in turn.again
+        return started
+    has_started = started >> place & 1 and place not in turn.again
     if has_started or any(turn.results[place : place + 1]):
         found = f"asked for call {key}, which has started or has its result."
         raise _broken(graph, node, found, "ask for each call of a turn once.")
-    return evolve(turn, started=turn.started | 1 << place)
+    return started | 1 << place
 
 
 def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object) -> tuple[str, str]:

@@ -180,6 +180,7 @@ class Turn(Struct, frozen=True, gc=False):
         beyond_budget: the names of used-up budget limits because of which calls were refused.
         given: the positions of calls whose results came with the initial conversation.
         results: the result of each call, in request order; None until the call has a result.
+            Empty until a call has one.
         started: the positions of the started calls, as a bit mask.
         waiting: the calls that cannot start yet, by tool.
         again: the positions of calls that run a second time, because the first may have happened.
@@ -230,8 +231,7 @@ class Turn(Struct, frozen=True, gc=False):
         if not digits.isdecimal():
             return None
         place = int(digits)
-        is_it = place < len(self.calls) and key == call_key(self.number, place)
-        return place if is_it else None
+        return place if place < len(self.calls) and key == call_key(self.number, place) else None
 
     def has_call(self, key: str) -> bool:
         """Whether the key belongs to a call of this turn."""

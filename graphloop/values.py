@@ -166,7 +166,12 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     @property
     def is_blank(self) -> bool:
         """Whether the message has only white space; a message with reasoning is not blank."""
-        return all(isinstance(part, TextPart) and not part.text.strip() for part in self.parts)
+        for part in self.parts:
+            if type(part) is not TextPart:
+                return False
+            if part.text.strip():
+                return False
+        return True
 
 
 ResultStatus: TypeAlias = Literal[
@@ -221,7 +226,7 @@ def call_key(turn: int, index: int) -> str:
 
 def call_place(key: str) -> int:
     """Return the position of a call in its turn, from the call's key."""
-    return int(key.rpartition(".")[2])
+    return int(key[key.rfind(".") + 1 :])
 
 
 class Usage(Struct, frozen=True, gc=False):

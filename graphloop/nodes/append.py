@@ -82,19 +82,21 @@ class Append(FrozenFields):
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
             return self._nothing(run)
-        results = tuple([one for one in turn.results if one is not None])
-        if len(results) < len(turn.calls):
+        message, record, counters = reply.message, run.record, run.counters
+        results: tuple[ToolResult, ...] = turn.results  # type: ignore[assignment]  # The next line finds a None.
+        if len(results) < len(turn.calls) or None in turn.results:
             results = _paired(turn, reply)
         ending = turn.tools.ending
         answer = _handed_off(ending, results) if ending else ()
-        kept = (
-            (reply.message, *results, *answer, *turn.notes) if reply.message.parts else turn.notes
-        )
-        new = _new(turn, results, kept) if turn.number < 0 else kept
-        step = () if turn.number < 0 else (step_result(turn, reply, results, kept),)
-        counters, record = run.counters, run.record
-        failed = [one for one in results if one.status != "ok"]
-        if failed or counters.tool_errors or counters.denials:
+        kept = (message, *results, *answer, *turn.notes) if message.parts else turn.notes
+        if turn.number < 0:
+            new, steps = _new(turn, results, kept), record.steps
+        else:
+            new, steps = kept, record.steps.append(step_result(turn, reply, results, kept))
+        has_failed = False
+        for result in results:
+            has_failed = has_failed or result.status != "ok"
+        if has_failed or counters.tool_errors or counters.denials:
             counters = _guarded(counters, results)
         if tokens := reply.usage.total_tokens:
             counters = evolve(counters, measured=Measured(len(run.messages) + 1, tokens))
@@ -103,9 +105,7 @@ class Append(FrozenFields):
             messages=run.messages.append(*kept),
             turn=_closed(turn),
             counters=counters,
-            record=evolve(
-                record, added=record.added.append(*new), steps=record.steps.append(*step)
-            ),
+            record=evolve(record, added=record.added.append(*new), steps=steps),
         )
         ends = bool(answer) or (bool(ending) and _ends(ending, results))
         return self._leave(run, turn, reply, ends=ends)

@@ -95,10 +95,9 @@ class Execute(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, ExecuteOutcome]:
         """Give each call that must not run its refusal, and request the first other calls."""
-        turn = run.turn
         if effects := self._all_at_once(run):
-            turn = evolve(turn, results=(None,) * len(effects), waiting=())
-            return Wait(evolve(run, turn=turn), effects)
+            return Wait(run, effects)
+        turn = run.turn
         # A call with a result never runs again, even if the table leads here twice.
         results = list(turn.results or (None,) * len(turn.calls))
         waiting: list[int] = []
@@ -115,20 +114,22 @@ class Execute(FrozenFields):
 
     def _all_at_once(self, run: Run[S]) -> tuple[CallTool, ...]:
         """Return the effects of all calls if all may start now; empty if any call must wait."""
-        turn, calls, effect_id = run.turn, run.turn.calls, run.next_effect
-        if turn.results or run.pending or run.setup.budget.tool_calls is not None:
+        turn = run.turn
+        calls, verdicts, unbound = turn.calls, turn.verdicts, turn.tools.unbound
+        if turn.results or turn.waiting or run.pending:
             return ()
-        if not len(calls) == len(turn.verdicts) <= self.concurrency:
+        if run.setup.budget.tool_calls is not None:
+            return ()
+        if not len(calls) == len(verdicts) <= self.concurrency:
             return ()
         effects: list[CallTool] = []
-        unbound = turn.tools.unbound
         for place, call in enumerate(calls):
-            verdict = turn.verdicts[place]
+            verdict = verdicts[place]
             if verdict is None or verdict.kind != "run" or verdict.arguments:
                 return ()
             if call.name not in unbound:
                 return ()
-            effects.append(CallTool(effect_id + place, call_key(turn.number, place), call))
+            effects.append(CallTool(run.next_effect + place, call_key(turn.number, place), call))
         return tuple(effects)
 
     def on(
@@ -137,7 +138,7 @@ class Execute(FrozenFields):
         """Store the result of a call, and request the next calls."""
         turn = run.turn
         if type(event) is ToolReturned and event.status != "unknown":
-            assert isinstance(answered, CallTool), "the kernel has looked"
+            assert type(answered) is CallTool, "the kernel has looked"
             call = answered.call
             told, status = event.content, event.status
             result = ToolResult(answered.key, call.id, call.name, told, status, event.data)
@@ -146,9 +147,9 @@ class Execute(FrozenFields):
             if not isinstance(reaction, ToolResult):
                 return reaction
             result = reaction
-        place = call_place(result.key)
-        results = (*turn.results[:place], result, *turn.results[place + 1 :])
-        return self._issue(run, results, turn.waiting)
+        results = list(turn.results or (None,) * len(turn.calls))
+        results[call_place(result.key)] = result
+        return self._issue(run, tuple(results), turn.waiting)
 
     def _unusual(
         self, run: Run[S], event: Event, answered: Effect | None
@@ -189,7 +190,8 @@ class Execute(FrozenFields):
         verdicts[place] = evolve(verdict, asked=False)
         run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts), again=turn.again | {place}))
         waiting = sorted([*places_of(turn.waiting), place])
-        return self._issue(run, turn.results, queued(turn, waiting))
+        results = turn.results or (None,) * len(turn.calls)
+        return self._issue(run, results, queued(turn, waiting))
 
     def _issue(
         self, run: Run[S], results: tuple[ToolResult | None, ...], queues: tuple[Queue, ...]

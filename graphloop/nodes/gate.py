@@ -11,7 +11,7 @@ strictest verdict holds, and a person is asked about each call once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
@@ -83,10 +83,11 @@ class Gate(FrozenFields):
         The checks of the calls may have come with the reply; otherwise the node requests them.
         """
         turn, offered = run.turn, _callable(run.turn)
-        unknown = [call for call in turn.calls if call.name not in offered]
-        places = tuple(range(len(turn.calls)))
-        calls = turn.calls
-        if unknown or turn.verdicts or turn.results:
+        calls, is_new = turn.calls, not turn.verdicts and not turn.results
+        for call in calls:
+            is_new = is_new and call.name in offered
+        places: Sequence[int] = range(len(calls))
+        if not is_new:
             held = [one for one in turn.verdicts if one is not None and one.kind == "held"]
             if any(one.gate == self.name for one in held):
                 return _ask(run)
@@ -101,7 +102,7 @@ class Gate(FrozenFields):
             run = evolve(run, turn=evolve(turn, gated=(*turn.gated, self.rules)))
         if turn.checks and turn.checked == calls:
             return self._judged(run, turn.checks)
-        return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, places),))
+        return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, tuple(places)),))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, GateOutcome]:
         """Turn checks into verdicts or approval requests, and people's decisions into verdicts."""
@@ -242,13 +243,11 @@ def _as_decided(call: ToolCall, said: CallVerdict | None) -> ToolCall:
 def _callable(turn: Turn) -> Collection[str]:
     """Return the names of the tools that the tool choice allows; some servers do not enforce it."""
     offered, choice = turn.tools.callable, turn.tool_choice
-    match choice.mode:
-        case "none":
-            return ()
-        case "tool":
-            return (choice.name,) if choice.name in offered else ()
-        case _:
-            return offered
+    if choice.mode == "none":
+        return ()
+    if choice.mode == "tool":
+        return (choice.name,) if choice.name in offered else ()
+    return offered
 
 
 def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:

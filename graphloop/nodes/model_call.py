@@ -75,15 +75,15 @@ class ModelCall(FrozenFields):
         Raises:
             GraphError: no turn is open.
         """
-        turn, setup = run.turn, run.setup
-        if turn.number < 0 or (run.record.steps and run.record.steps[-1].index >= turn.number):
+        turn, setup, steps = run.turn, run.setup, run.record.steps
+        if turn.number < 0 or (steps and steps[-1].index >= turn.number):
             raise GraphError("", [_turnless(self.name)])
         settings = setup.settings
         if turn.max_tokens is not None:
             settings = evolve(settings, max_tokens=turn.max_tokens)
         request = ModelRequest(run.messages, turn.tools, turn.tool_choice, settings, setup.output)
         label = turn.model or self.model or setup.model
-        if 0 < turn.fallbacks <= len(self.fallbacks):
+        if turn.fallbacks and turn.fallbacks <= len(self.fallbacks):
             label = self.fallbacks[turn.fallbacks - 1]
         return Wait(run, (CallModel(run.next_effect, label, request),))
 
@@ -91,43 +91,46 @@ class ModelCall(FrozenFields):
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ModelCallOutcome]:
         """Store the reply and leave by its outcome; after a failure, ask the next fallback."""
-        match event:
-            case ModelReplied(reply=reply, checks=checks):
-                turn, calls = run.turn, reply.message.calls
-                if checks and len(checks) != len(calls):
-                    raise IllegalEvent(f"{len(calls)} call(s) have {len(checks)} check(s)")
-                if len(calls) > CALLS_MAX:
-                    found = f"`calls`: expected at most {CALLS_MAX:,} in a reply, found "
-                    fix = f"{len(calls):,}. Fix: ask for fewer at once; none of them has run."
-                    failure = Failure("BadReply", found + fix)
-                    spent = Spent(usage=reply.usage)
-                    return self._failed(run, EffectFailed(event.at, event.effect, failure, spent))
-                turn = evolve(
-                    turn,
-                    reply=reply,
-                    asked=True,
-                    calls=calls,
-                    checked=calls if checks else (),
-                    checks=checks,
-                    # Verdicts and results of an earlier reply's calls do not apply to these calls.
-                    verdicts=(),
-                    results=(),
-                    waiting=(),
-                    gated=(),
-                    given=NO_PLACES,
-                    usage=turn.usage + reply.usage,
-                )
-                run, outcome = evolve(run, turn=turn), _sort(reply, calls)
-                if run.setup.attended and isinstance(outcome, OFFERED):
-                    return hand_over(run)
-                return Leave(run, outcome)
-            case Steered():
-                run = steered(run, event)
-                return Leave(run, _resorted(run.turn))
-            case EffectFailed():
-                return self._failed(run, event)
-            case _:
-                return Leave(run, Aborted())
+        if type(event) is not ModelReplied:
+            return self._unusual(run, event)
+        turn, reply, checks = run.turn, event.reply, event.checks
+        calls = reply.message.calls
+        if checks and len(checks) != len(calls):
+            raise IllegalEvent(f"{len(calls)} call(s) have {len(checks)} check(s)")
+        if len(calls) > CALLS_MAX:
+            found = f"`calls`: expected at most {CALLS_MAX:,} in a reply, found "
+            fix = f"{len(calls):,}. Fix: ask for fewer at once; none of them has run."
+            failure = Failure("BadReply", found + fix)
+            spent = Spent(usage=reply.usage)
+            return self._failed(run, EffectFailed(event.at, event.effect, failure, spent))
+        turn = evolve(
+            turn,
+            reply=reply,
+            asked=True,
+            calls=calls,
+            checked=calls if checks else (),
+            checks=checks,
+            # Verdicts and results of an earlier reply's calls do not apply to these calls.
+            verdicts=(),
+            results=(),
+            waiting=(),
+            gated=(),
+            given=NO_PLACES,
+            usage=turn.usage + reply.usage,
+        )
+        run, outcome = evolve(run, turn=turn), _sort(reply, calls)
+        if run.setup.attended and isinstance(outcome, OFFERED):
+            return hand_over(run)
+        return Leave(run, outcome)
+
+    def _unusual(self, run: Run[S], event: Event) -> Reaction[S, ModelCallOutcome]:
+        """React to an event other than a reply."""
+        if type(event) is EffectFailed:
+            return self._failed(run, event)
+        if type(event) is not Steered:
+            return Leave(run, Aborted())
+        run = steered(run, event)
+        return Leave(run, _resorted(run.turn))
 
     def _failed(self, run: Run[S], event: EffectFailed) -> Reaction[S, ModelCallOutcome]:
         failure, turn = event.failure, run.turn
@@ -182,6 +185,8 @@ def _resorted(turn: Turn) -> ModelCallOutcome:
 
 def _sort(reply: Reply, calls: tuple[ToolCall, ...]) -> ModelCallOutcome:
     finish = reply.finish_reason
+    if finish is FinishReason.TOOL_CALLS and calls:
+        return CALLS
     if finish in DECIDED:
         return DECIDED[finish]
     if calls:

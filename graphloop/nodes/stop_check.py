@@ -122,24 +122,24 @@ class StopCheck(FrozenFields):
     def _bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
         """Return every limit that the run has reached, in the fixed order of end reasons."""
         tripped: list[tuple[EndReason, str]] = []
+        counters, setup, turn, steps = run.counters, run.setup, run.turn, run.record.steps
         if run.inbox.stopping is not None:
             tripped.append((EndReason.ABORTED, run.inbox.stopping or "aborted"))
-        for tool, count in run.counters.tool_errors.items():
-            if count >= self.max_tool_errors:
-                tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
-        if run.counters.denials >= self.max_denials:
+        if counters.tool_errors:
+            for tool, count in counters.tool_errors.items():
+                if count >= self.max_tool_errors:
+                    tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
+        if counters.denials >= self.max_denials:
             tripped.append((EndReason.DENIALS, "denials"))
-        steps, most = len(run.record.steps), run.setup.max_steps or self.max_steps
+        taken, most = len(steps), setup.max_steps or self.max_steps
         # A turn without a reply is not in the record, but counts as a turn.
-        if steps >= most or run.turn.number + 1 >= most:
+        if taken >= most or turn.number + 1 >= most:
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
-        if limits := run.setup.budget.tripped(run.spent):
-            tripped += [(EndReason.BUDGET, limit) for limit in limits]
         # A spent call budget ends the run only if a call was refused for it.
-        if run.turn.beyond_budget:
-            tripped += [(EndReason.BUDGET, limit) for limit in run.turn.beyond_budget]
-        paused = steps and run.record.steps[-1].reply.finish_reason is FinishReason.PAUSE
-        if paused and self._pauses(run, steps) > self.max_pauses:
+        if limits := (*setup.budget.tripped(run.spent), *turn.beyond_budget):
+            tripped += [(EndReason.BUDGET, limit) for limit in limits]
+        paused = taken and steps[-1].reply.finish_reason is FinishReason.PAUSE
+        if paused and self._pauses(run, taken) > self.max_pauses:
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
         return tripped
 

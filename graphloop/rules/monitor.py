@@ -19,7 +19,7 @@ from .language import Rules, TemporalRule, describe_rule
 __all__ = ["Monitor", "Wanted", "foreseen", "judged", "refusal"]
 
 
-class Monitor(Struct, frozen=True):
+class Monitor(Struct, frozen=True, gc=False):
     """The state of each temporal rule of a run; an empty monitor forbids nothing.
 
     Attributes:
