@@ -245,6 +245,7 @@ class Record(Struct, frozen=True):
         added: the messages that this run added, kept after compaction and replacement, too.
         approved: an answer that a person approved: the number of its turn, and its text.
         warnings: warnings for the caller.
+        chat: the id of the chat whose question the run answers; empty for no chat.
     """
 
     started_at: float = 0.0
@@ -252,6 +253,7 @@ class Record(Struct, frozen=True):
     added: History[Message] = EMPTY
     approved: tuple[int, str] | None = None
     warnings: tuple[str, ...] = ()
+    chat: str = ""
 
 
 class Run(Struct, Generic[S], frozen=True, kw_only=True):

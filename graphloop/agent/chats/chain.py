@@ -34,7 +34,7 @@ from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
 from ...spending import ChatSoFar, Spent
 from ...stores import Catalog, Leases, Store, has_run, keep_all, renamed
-from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage
+from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage, evolve
 from ..final_answer import FINAL_ANSWER
 from ..journals import record_of, state_after
 
@@ -203,6 +203,13 @@ class Chain(Struct, frozen=True):
                 monitor = monitor.after(happening)
         return monitor
 
+    def own(self, events: Sequence[Event], number: int) -> tuple[Event, ...]:
+        """Return the journal of another chat's question as that of a question of this chat."""
+        first, *others = renamed(events, self.run_id(number))
+        if isinstance(first, Started) and first.chat is not None:
+            first = evolve(first, chat=evolve(first.chat, id=self.chat_id))
+        return (first, *others)
+
     async def copy(self, store: Store, chat_id: str, questions: int) -> None:
         """Copy the first questions to a new chat; a `Bulk` store saves all of them or none.
 
@@ -217,9 +224,7 @@ class Chain(Struct, frozen=True):
                 "Fix: give another id."
             )
         journals = {
-            other.run_id(number): renamed(
-                await store.load(self.run_id(number)), other.run_id(number)
-            )
+            other.run_id(number): other.own(await store.load(self.run_id(number)), number)
             for number in range(1, questions + 1)
         }
         await keep_all(store, journals)
