@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from ..errors import ConfigError, nearest
 from .state import fields_of
 
-__all__ = ["adapter_of", "annotation_of", "bare_type", "value_of", "with_value", "word_for"]
+__all__ = ["adapter_of", "annotation_of", "bare_type", "field_value", "with_value", "word_for"]
 
 
 @lru_cache(maxsize=256)
@@ -26,7 +26,7 @@ def adapter_of(kind: object) -> pydantic.TypeAdapter[object]:
     return pydantic.TypeAdapter(cast("type[object]", kind))
 
 
-def value_of(state: object, field: str) -> object:
+def field_value(state: object, field: str) -> object:
     """Return what a field of the state holds.
 
     Raises:
@@ -54,7 +54,7 @@ def with_value(state: object, field: str, value: object) -> object:
     Raises:
         ConfigError: the state has no such field.
     """
-    value_of(state, field)
+    field_value(state, field)
     if isinstance(state, Mapping):
         return {**cast("Mapping[str, object]", state), field: value}
     if isinstance(state, BaseModel):

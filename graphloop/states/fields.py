@@ -18,7 +18,7 @@ from ..events import ItemsListed, NodeReturned
 from ..outcomes import Accepted, Answered
 from ..run import Run
 from ..turn import BranchRun
-from .field_values import adapter_of, annotation_of, bare_type, value_of, with_value, word_for
+from .field_values import adapter_of, annotation_of, bare_type, field_value, with_value, word_for
 from .state import fields_of, lent
 
 __all__ = [
@@ -118,7 +118,7 @@ class ItemsOf(Struct, frozen=True):
             ConfigError: the state has no such field, or it holds no list.
         """
         state = lent(run.state)
-        found = value_of(state, self.items) if isinstance(self.items, str) else self.items(state)
+        found = field_value(state, self.items) if isinstance(self.items, str) else self.items(state)
         if not isinstance(found, Sequence) or isinstance(found, str | bytes):
             raise ConfigError(
                 f"{self._place}: expected a list of items, found {found!r:.80}. Fix: have the "
@@ -156,7 +156,7 @@ class Shown(Struct, frozen=True):
         Raises:
             ConfigError: the state has no such field.
         """
-        return ItemsListed((item_text(value_of(lent(run.state), self.field)),))
+        return ItemsListed((item_text(field_value(lent(run.state), self.field)),))
 
 
 @final
@@ -315,7 +315,7 @@ def _combined(state: object, field: str, annotation: object, result: object) -> 
     reducer = _reducer(annotation)
     if reducer is not None:
         try:
-            result = reducer.function(value_of(state, field), result)
+            result = reducer.function(field_value(state, field), result)
         except Exception as error:
             raise ConfigError(
                 f"the reducer of field {field!r} raised {type(error).__name__}: {error}. Fix: give "
@@ -337,8 +337,9 @@ def _decoded(kind: object, content: str, field: str, source: str) -> object:
         except pydantic.ValidationError:
             found = error.errors(include_url=False)[0]["msg"]
             raise ConfigError(
-                f"`into` {field!r}: expected a result of type {word_for(kind)}, found {content!r:.80} "
-                f"of {source!r} ({found}). Fix: give the agent output_type={word_for(kind)}"
+                f"`into` {field!r}: expected a result of type {word_for(kind)}, found "
+                f"{content!r:.80} of {source!r} ({found}). Fix: give the agent "
+                f"output_type={word_for(kind)}"
             ) from error
 
 
