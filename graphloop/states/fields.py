@@ -181,7 +181,7 @@ class Edited(Struct, frozen=True):
         state: object = lent(run.state)
         kind = type(state) if self.kind in {None, Any} else self.kind
         bare, text = bare_type(annotation_of(kind, self.field)), run.record.approved[1]
-        if bare in {str, Any, object}:
+        if bare is str or bare is Any or bare is object:
             value: object = text
         else:
             try:
