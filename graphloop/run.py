@@ -85,8 +85,7 @@ class History(Sequence[T], Generic[T]):
     def starts_with(self, older: History[T]) -> bool:
         """Whether `older` is the beginning of this history.
 
-        A history and its extension share blocks, and tuples compare shared items by identity.
-        So the comparison visits blocks instead of messages.
+        Shared blocks are compared by identity, so the comparison visits blocks, not messages.
         """
         mine, known = self._blocks, older._blocks
         if not (known is None or known is mine or (mine and mine.starts_with(known))):
@@ -245,6 +244,7 @@ class Record(Struct, frozen=True, gc=False):
         added: the messages that this run added, kept after compaction and replacement, too.
         approved: an answer that a person approved: the number of its turn, and its text.
         warnings: warnings for the caller.
+        chat: the id of the chat whose question the run answers; empty for no chat.
     """
 
     started_at: float = 0.0
@@ -252,6 +252,7 @@ class Record(Struct, frozen=True, gc=False):
     added: History[Message] = EMPTY
     approved: tuple[int, str] | None = None
     warnings: tuple[str, ...] = ()
+    chat: str = ""
 
 
 class Run(Struct, Generic[S], frozen=True, kw_only=True, gc=False):
@@ -321,10 +322,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True, gc=False):
 
 
 def ended_by(run: Run[S], ending: Ending | None) -> Run[S]:
-    """Return the run with this ending; None removes the ending that was set before.
-
-    A run that a caller or a timeout has stopped keeps the ending of that stop.
-    """
+    """Return the run with this ending, or without one (None); the ending of a stop stays."""
     return run if run.ending is not None and run.was_stopped else evolve(run, ending=ending)
 
 

@@ -92,13 +92,15 @@ NOTHING_SPENT: Final = Spent()
 
 
 class ChatSoFar(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The earlier runs of a chat, as the run of its next question counts them.
+    """The chat of a run, and its earlier runs, as the run of its next question counts them.
 
-    `spent` is what all earlier runs have spent. `states` are the states of the chat's own temporal
-    rules, which are the last rules of the setup. `heard` is the number of messages that the earlier
-    runs had, after the instructions: the messages of the run that follow them are new.
+    `id` is the chat's id. `spent` is what all earlier runs have spent. `states` are the states of
+    the chat's own temporal rules, which are the last rules of the setup. `heard` is the number of
+    messages that the earlier runs had, after the instructions: the messages of the run that follow
+    them are new.
     """
 
+    id: str = ""
     spent: Spent = NOTHING_SPENT
     states: tuple[int, ...] = ()
     heard: int = 0

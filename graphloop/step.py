@@ -112,7 +112,7 @@ def begin(graph: NodeGraph[S], started: Started, state: S) -> Step[S]:
         at=started.at,
         messages=History(started.messages),
         inbox=Inbox(started.steering),
-        record=Record(started.at),
+        record=Record(started.at, chat="" if started.chat is None else started.chat.id),
     )
     if started.setup.watch:
         states = () if started.chat is None else started.chat.states

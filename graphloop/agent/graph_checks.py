@@ -224,6 +224,8 @@ def _fields_named(node: Node[Any, Outcome]) -> Iterator[tuple[str, str]]:
         ]
     elif node.kind == "check" and isinstance(node, nodes.Router) and node.by:
         yield "by", node.by
+    elif node.kind == "human" and isinstance(node, nodes.Approve) and node.field:
+        yield "field", node.field
     elif (promised := contract_of(node)) is not None and node.kind == "graph":
         yield from [("reads", name) for name in sorted(promised.reads or ())]
         yield from [("writes", name) for name in sorted(promised.fields_written)]

@@ -356,11 +356,12 @@ def conversation(
     asked: tuple[Message, ...] = ()
     if prompt is not None:
         asked = (UserMessage(prompt) if isinstance(prompt, str) else asked_message(prompt),)
-    given = (*mended.messages, *asked)
-    if not given:
+    known = mended.messages
+    if not (known or asked):
         raise ConfigError(
             "`messages` holds only results of calls that it does not make: a model needs a message"
         )
-    if instructions and given[0] != SystemMessage(instructions):
-        given = (SystemMessage(instructions), *given)
+    said: tuple[Message, ...] = (SystemMessage(instructions),) if instructions else ()
+    # One copy: a chat has many messages, and each of its questions passes here.
+    given = (*known, *asked) if said == known[:1] else (*said, *known, *asked)
     return given, mended.findings

@@ -8,7 +8,7 @@ from math import inf
 from ..errors import ConfigError, nearest
 from ..events import Started, Steered
 from ..policy import Approval, claimed, issue, verify
-from ..stores import Ask, RunRecord, Store
+from ..stores import Ask, RunRecord, Store, has_run
 
 __all__ = ["ask_of", "asks_of", "check_token", "is_submitted", "parameters_in"]
 
@@ -103,7 +103,7 @@ async def is_submitted(store: Store, started: Started) -> bool:
     Raises:
         ConfigError: the run with this id has another question.
     """
-    if started.run_id not in await store.runs():
+    if not await has_run(store, started.run_id):
         return False
     first = (await store.load(started.run_id))[0]
     same = isinstance(first, Started) and (first.graph, [*first.messages]) == (

@@ -3,22 +3,33 @@
 The request has the form of a tool approval: a call with the node's name and one argument, the
 answer. So it parks the run, survives a restart, expires, is signed and is answered like any
 approval of a call. Only an explicit approval in time counts; all else rejects the answer.
+
+With `field`, the person sees a field of the user's state in place of the answer. The journal keeps
+what the person saw, and the state that an edit made.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Final, Literal, TypeAlias, TypeVar
+from typing import Final, Literal, TypeAlias, TypeVar, cast
 
 from ..contract import Contract
 from ..conversation import answer_at_hand, clear_ending, reject_answer
-from ..effects import AskHuman, Effect
+from ..effects import AskHuman, Effect, Invoke
 from ..errors import ConfigError
-from ..events import Decided, EffectFailed, Event
+from ..events import (
+    CallbackReturned,
+    Decided,
+    EffectFailed,
+    Event,
+    Failure,
+    ItemsListed,
+    NodeReturned,
+)
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Accepted, Rejected
-from ..run import Run, evolve, with_messages
+from ..run import Ending, EndReason, Run, ended_by, evolve, with_messages
 from ..spending import positive_number
 from ..values import ToolCall, UserMessage
 from .dialogue import person_said
@@ -41,11 +52,14 @@ EDITED: Final = (
 
 @dataclass(frozen=True)
 class Approve(FrozenFields):
-    """Ask a person to approve the latest answer, such as a plan.
+    """Ask a person to approve the latest answer, such as a plan, or a field of the state.
 
     Place the node after the node that appended the answer. An approval is added as a user message,
     so that a model can continue from it. The approved text is then the run's answer for the next
     nodes, the caller and a parent run. `edit={"answer": …}` replaces that text.
+
+    With `field`, the person approves what that field holds: a text as it is, every other value as
+    JSON. An edit is such a text, too; it becomes the field's new value, and must fit its type.
 
     Lead `Rejected` to an `append` node, which adds the person's reason as a user message. Lead that
     node to a stop check or a limit.
@@ -53,6 +67,7 @@ class Approve(FrozenFields):
     Args:
         name: the node's name, and the tool name in the approval request.
         ttl_s: the seconds in which a person may approve; the run's own limit holds as well.
+        field: the field of the state to approve; empty for the latest answer.
 
     Raises:
         ConfigError: `name` is empty, or `ttl_s` is not a number above 0.
@@ -60,6 +75,7 @@ class Approve(FrozenFields):
 
     name: str = "approve"
     ttl_s: float | None = None
+    field: str = ""
     kind: Literal["human"] = "human"
     outcomes = outcomes_of(ApproveOutcome)
 
@@ -74,13 +90,33 @@ class Approve(FrozenFields):
     @property
     def contract(self) -> Contract:
         """Promises for the proofs: the node asks a person, and a rejection notes feedback."""
-        return Contract(moves={Rejected: frozenset({"note"})}, asks=True)
+        fields = frozenset({self.field} if self.field else ())
+        return Contract(
+            moves={Rejected: frozenset({"note"})},
+            asks=True,
+            reads=fields,
+            writes={Accepted: fields} if fields else {},
+            functions=(self._shown, self._edited) if fields else (),
+        )
+
+    @property
+    def _shown(self) -> str:
+        return f"field:shown:{self.field}"
+
+    @property
+    def _edited(self) -> str:
+        return f"field:edited:{self.field}"
 
     def enter(self, run: Run[S], /) -> Reaction[S, ApproveOutcome]:
-        """Request a person's approval of the latest answer."""
+        """Request a person's approval of the latest answer or of the field."""
+        if self.field:
+            return Wait(run, (Invoke(run.next_effect, self._shown),))
+        return self._asked(run, answer_at_hand(run))
+
+    def _asked(self, run: Run[S], answer: str) -> Wait[S]:
         limits = [one for one in (self.ttl_s, run.setup.approval_ttl_s) if one is not None]
         expires_at = run.at + min(limits) if limits else None
-        arguments = json.dumps({"answer": answer_at_hand(run)}, ensure_ascii=False)
+        arguments = json.dumps({"answer": answer}, ensure_ascii=False)
         call = ToolCall("", self.name, arguments)
         key = f"{self.name}.{run.next_effect}"
         return Wait(run, (AskHuman(run.next_effect, key, call, expires_at, takes=EDITED),))
@@ -92,24 +128,48 @@ class Approve(FrozenFields):
         match event, answered:
             case Decided(), AskHuman():
                 return self._decided(run, event, answered)
+            case CallbackReturned(answer=ItemsListed(items=(shown, *_))), _:
+                return self._asked(run, shown)
+            case CallbackReturned(answer=NodeReturned(state=state)), _:
+                # A callback of this graph made the state; only the journal types it as `object`.
+                return self._accepted(evolve(run, state=cast("S", state)), edited=True)
             case EffectFailed(failure=failure), _:
-                return self._rejected(run, f"The approver failed: {failure.message}")
+                return self._failed(run, failure, answered)
             case _:
                 return Leave(run, Aborted())
 
-    def _decided(self, run: Run[S], decided: Decided, asked: AskHuman) -> Leave[S, ApproveOutcome]:
+    def _failed(
+        self, run: Run[S], failure: Failure, answered: Effect | None
+    ) -> Leave[S, ApproveOutcome]:
+        match answered:
+            case Invoke(callback=name) if name == self._shown:
+                return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Aborted())
+            case Invoke():
+                run = evolve(run, record=evolve(run.record, approved=None))
+                return self._rejected(run, f"The edit does not fit: {failure.message}")
+            case _:
+                return self._rejected(run, f"The approver failed: {failure.message}")
+
+    def _decided(
+        self, run: Run[S], decided: Decided, asked: AskHuman
+    ) -> Reaction[S, ApproveOutcome]:
         person = person_said(decided, asked)
         if not person.approved:
             return self._rejected(run, person.reason)
-        said, answer = APPROVED, answer_at_hand(run)
-        if decided.arguments not in {"", asked.call.arguments}:
-            said, answer = f"Approved, as follows:\n\n{person.answer}", person.answer
-        if said is not APPROVED and not answer.strip():
+        edited = decided.arguments not in {"", asked.call.arguments}
+        shown: str = json.loads(asked.call.arguments)["answer"]
+        answer = person.answer if edited else shown
+        if edited and not answer.strip():
             return self._rejected(run, "An edited answer has words.")
-        told = UserMessage(said, origin=self.name)
-        run = with_messages(run, told)
-        record = evolve(run.record, approved=(run.turn.number, answer))
-        run = evolve(run, record=record)
+        run = evolve(run, record=evolve(run.record, approved=(run.turn.number, answer)))
+        if edited and self.field:
+            return Wait(run, (Invoke(run.next_effect, self._edited),))
+        return self._accepted(run, edited=edited)
+
+    def _accepted(self, run: Run[S], *, edited: bool) -> Leave[S, ApproveOutcome]:
+        assert run.record.approved is not None, "a person has approved"
+        said = f"Approved, as follows:\n\n{run.record.approved[1]}" if edited else APPROVED
+        run = with_messages(run, UserMessage(said, origin=self.name))
         return Leave(clear_ending(run), Accepted())
 
     def _rejected(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:

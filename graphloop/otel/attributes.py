@@ -39,7 +39,15 @@ __all__ = [
 
 Attributes: TypeAlias = dict[str, "str | bool | int | float | tuple[str, ...]"]
 
-PROVIDERS: Final[Mapping[str, str]] = {"google": "gcp.gemini", "openai-responses": "openai"}
+PROVIDERS: Final[Mapping[str, str]] = {
+    "azure": "azure.ai.openai",
+    "bedrock": "aws.bedrock",
+    "bedrock-anthropic": "aws.bedrock",
+    "google": "gcp.gemini",
+    "mistral": "mistral_ai",
+    "openai-responses": "openai",
+    "xai": "x_ai",
+}
 """Names of providers in the conventions that differ from those of model labels."""
 
 ANSWERED: Final = frozenset({"ok", "denied", "not_run", "unknown"})

@@ -119,7 +119,7 @@ class SpanTree:
         leg.run = run
         for effect in run.pending.values():
             if effect.id not in leg.open:
-                self._start(leg, effect, _root(run, path))
+                self._start(leg, effect, self._conversation(run, path))
         if run.ended:
             self._end(leg)
 
@@ -154,7 +154,7 @@ class SpanTree:
             f"invoke_agent {graph.name}",
             context=parent,
             kind=SpanKind.INTERNAL,
-            attributes=run_started(run, graph.name, _root(run, path)),
+            attributes=run_started(run, graph.name, self._conversation(run, path)),
             links=links,
             start_time=_ns(run.at),
         )
@@ -163,6 +163,13 @@ class SpanTree:
         leg = _Leg(run, span, trace.set_span_in_context(span, parent), graph.name, before)
         self._legs[run.id] = leg
         return leg
+
+    def _conversation(self, run: Run[Any], path: tuple[str, ...]) -> str:
+        """Return the id of the chat that a run or its root answers a question of, or the root's."""
+        root = _root(run, path)
+        top = self._legs.get(root)
+        chat = run.record.chat if top is None else top.run.record.chat
+        return chat or root
 
     def _above(self, run: Run[Any], path: tuple[str, ...]) -> Context | None:
         if not path:
@@ -175,27 +182,27 @@ class SpanTree:
                 return one.context
         return parent.context
 
-    def _start(self, leg: _Leg, effect: Effect, root: str) -> None:
+    def _start(self, leg: _Leg, effect: Effect, conversation: str) -> None:
         """Open the span of an effect; some effects have none of their own."""
         name, kind, turn = "", SpanKind.INTERNAL, leg.run.turn
         attributes: Attributes = {}
         match effect:
             case CallModel():
-                attributes = model_asked(effect, leg.agent, root)
+                attributes = model_asked(effect, leg.agent, conversation)
                 name, kind = f"chat {attributes['gen_ai.request.model']}", SpanKind.CLIENT
                 if self._content:
                     attributes |= asked_content(effect)
             case CallTool(call=call):
                 name = f"execute_tool {call.name}"
-                attributes = called(call, "function", root, content=self._content)
+                attributes = called(call, "function", conversation, content=self._content)
             case StartRun(key=key, agent=agent, arguments=arguments) if turn.has_call(key):
                 place = turn.place_of(key)
                 call_id = "" if place is None else turn.calls[place].id
                 name, call = f"execute_tool {agent}", ToolCall(call_id, agent, arguments)
-                attributes = called(call, "agent", root, content=self._content)
+                attributes = called(call, "agent", conversation, content=self._content)
             case AskHuman(call=call):
                 name = "graphloop.ask"
-                attributes = {"gen_ai.conversation.id": root, "gen_ai.tool.name": call.name}
+                attributes = {"gen_ai.conversation.id": conversation, "gen_ai.tool.name": call.name}
                 if call.id:
                     attributes["gen_ai.tool.call.id"] = call.id
             case _:

@@ -6,31 +6,29 @@ the items that a map begins with, and the new state. A replay calls none of them
 
 from __future__ import annotations
 
-import copy
-import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import is_dataclass
-from dataclasses import replace as dataclass_replace
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any, Final, cast, final, get_args, get_origin
 
 import pydantic
-from msgspec import Struct, structs
+from msgspec import Struct
 from pydantic_core import to_json
 
-from ..errors import ConfigError, nearest
+from ..errors import ConfigError
 from ..events import ItemsListed, NodeReturned
-from ..outcomes import Answered
+from ..outcomes import Accepted, Answered
 from ..run import Run
 from ..turn import BranchRun
+from .field_values import adapter_of, annotation_of, bare_type, field_value, with_value, word_for
 from .state import fields_of, lent
 
 __all__ = [
     "FIELD",
+    "Edited",
     "ItemsOf",
     "PromptsOf",
     "Reduce",
     "ResultsInto",
+    "Shown",
     "field_callback",
     "item_text",
     "listed_type",
@@ -75,20 +73,30 @@ def reduced_fields(kind: object) -> frozenset[str]:
     """
     names = fields_of(kind) or frozenset()
     try:
-        return frozenset([name for name in names if _reducer(_annotation(kind, name)) is not None])
+        return frozenset(
+            [name for name in names if _reducer(annotation_of(kind, name)) is not None]
+        )
     except ConfigError:
         return frozenset()
 
 
-def field_callback(name: str, kind: object) -> ItemsOf | ResultsInto:
-    """Return the callback that a node names: `field:items:FIELD` or `field:into:FIELD`.
+def field_callback(name: str, kind: object) -> ItemsOf | ResultsInto | Shown | Edited:
+    """Return the callback that a node names, such as `field:items:FIELD` or `field:into:FIELD`.
 
     Args:
         name: the name of the callback.
         kind: the type of the state; None if it is unknown.
     """
     form, _, field = name.removeprefix(FIELD).partition(":")
-    return ItemsOf(field) if form == "items" else ResultsInto(field, kind)
+    match form:
+        case "items":
+            return ItemsOf(field)
+        case "shown":
+            return Shown(field)
+        case "edited":
+            return Edited(field, kind)
+        case _:
+            return ResultsInto(field, kind)
 
 
 @final
@@ -110,7 +118,7 @@ class ItemsOf(Struct, frozen=True):
             ConfigError: the state has no such field, or it holds no list.
         """
         state = lent(run.state)
-        found = _value(state, self.items) if isinstance(self.items, str) else self.items(state)
+        found = field_value(state, self.items) if isinstance(self.items, str) else self.items(state)
         if not isinstance(found, Sequence) or isinstance(found, str | bytes):
             raise ConfigError(
                 f"{self._place}: expected a list of items, found {found!r:.80}. Fix: have the "
@@ -130,6 +138,61 @@ class ItemsOf(Struct, frozen=True):
             f"{self._place}: expected a text for each item, found {text!r:.80} for {item!r:.80}. "
             "Fix: leave empty items out, or give `prompt` a function that returns a text"
         )
+
+
+@final
+class Shown(Struct, frozen=True):
+    """Shows a field of the state to a person.
+
+    Args:
+        field: the name of the field.
+    """
+
+    field: str
+
+    def __call__(self, run: Run[Any]) -> ItemsListed:
+        """Return the text of the field.
+
+        Raises:
+            ConfigError: the state has no such field.
+        """
+        return ItemsListed((item_text(field_value(lent(run.state), self.field)),))
+
+
+@final
+class Edited(Struct, frozen=True):
+    """Writes the text that a person has approved into a field of the state.
+
+    Args:
+        field: the name of the field.
+        kind: the type of the state; None if it is unknown.
+    """
+
+    field: str
+    kind: object = None
+
+    def __call__(self, run: Run[Any]) -> NodeReturned:
+        """Return the new state.
+
+        Raises:
+            ConfigError: the text does not fit the type of the field.
+        """
+        assert run.record.approved is not None, "a person has approved"
+        state: object = lent(run.state)
+        kind = type(state) if self.kind in {None, Any} else self.kind
+        bare, text = bare_type(annotation_of(kind, self.field)), run.record.approved[1]
+        if bare is str or bare is Any or bare is object:
+            value: object = text
+        else:
+            try:
+                value = adapter_of(bare).validate_json(text)
+            except pydantic.ValidationError as error:
+                found = error.errors(include_url=False, include_context=False)[0]["msg"]
+                raise ConfigError(
+                    f"`field` {self.field!r}: expected JSON of type {word_for(bare)}, found "
+                    f"{text!r:.80} ({found}). Fix: edit the text that was shown"
+                ) from error
+        return NodeReturned(Accepted.__name__, with_value(state, self.field, value), changed=True)
 
 
 @final
@@ -198,7 +261,7 @@ class ResultsInto(Struct, frozen=True):
         origin, each = listed_type(kind, self.field, "`into`")
         results = [_decoded(each, one.content, self.field, one.name) for one in branches]
         made: object = tuple(results) if origin is tuple else results
-        return _combined(state, self.field, _annotation(kind, self.field), made)
+        return _combined(state, self.field, annotation_of(kind, self.field), made)
 
 
 def listed_type(kind: object, field: str, place: str) -> tuple[object, object]:
@@ -212,7 +275,7 @@ def listed_type(kind: object, field: str, place: str) -> tuple[object, object]:
     Raises:
         ConfigError: the field holds another type.
     """
-    bare = _bare(_annotation(kind, field))
+    bare = bare_type(annotation_of(kind, field))
     origin, inner = get_origin(bare) or bare, get_args(bare)
     if origin not in LISTS and bare is not Any:
         raise ConfigError(
@@ -235,8 +298,8 @@ def with_result(state: object, kind: object, field: str, content: str, source: s
     Raises:
         ConfigError: the result does not fit the type of the field, or the state has no such field.
     """
-    annotation = _annotation(kind, field)
-    bare = _bare(annotation)
+    annotation = annotation_of(kind, field)
+    bare = bare_type(annotation)
     inner = get_args(bare)
     if _reducer(annotation) is None or (get_origin(bare) not in LISTS) or not inner:
         return _combined(state, field, annotation, _decoded(bare, content, field, source))
@@ -252,20 +315,20 @@ def _combined(state: object, field: str, annotation: object, result: object) -> 
     reducer = _reducer(annotation)
     if reducer is not None:
         try:
-            result = reducer.function(_value(state, field), result)
+            result = reducer.function(field_value(state, field), result)
         except Exception as error:
             raise ConfigError(
                 f"the reducer of field {field!r} raised {type(error).__name__}: {error}. Fix: give "
                 "the field a default that the reducer can begin with"
             ) from error
-    return _with_value(state, field, result)
+    return with_value(state, field, result)
 
 
 def _decoded(kind: object, content: str, field: str, source: str) -> object:
     """Return a result as a value of a field's type: a text as it is, every other type from JSON."""
     if kind is str or kind is Any or kind is object:
         return content
-    adapter = _adapter(kind)
+    adapter = adapter_of(kind)
     try:
         return adapter.validate_json(content)
     except pydantic.ValidationError as error:
@@ -274,77 +337,10 @@ def _decoded(kind: object, content: str, field: str, source: str) -> object:
         except pydantic.ValidationError:
             found = error.errors(include_url=False)[0]["msg"]
             raise ConfigError(
-                f"`into` {field!r}: expected a result of type {_word(kind)}, found {content!r:.80} "
-                f"of {source!r} ({found}). Fix: give the agent output_type={_word(kind)}"
+                f"`into` {field!r}: expected a result of type {word_for(kind)}, found "
+                f"{content!r:.80} of {source!r} ({found}). Fix: give the agent "
+                f"output_type={word_for(kind)}"
             ) from error
-
-
-@lru_cache(maxsize=256)
-def _adapter(kind: object) -> pydantic.TypeAdapter[object]:
-    return pydantic.TypeAdapter(cast("type[object]", kind))
-
-
-def _value(state: object, field: str) -> object:
-    if isinstance(state, Mapping):
-        # isinstance leaves the types of keys and values open.
-        values = cast("Mapping[str, object]", state)
-        if field in values:
-            return values[field]
-        known_fields: Iterable[str] = values
-    elif hasattr(state, field):
-        return cast("object", getattr(state, field))
-    else:
-        known_fields = fields_of(type(state)) or ()
-    raise ConfigError(
-        f"expected a field of the state ({', '.join(sorted(known_fields)) or 'it has none'}), "
-        f"found {field!r}.{nearest(field, known_fields)} Fix: name one of its fields"
-    )
-
-
-def _with_value(state: object, field: str, value: object) -> object:
-    _value(state, field)
-    if isinstance(state, Mapping):
-        return {**cast("Mapping[str, object]", state), field: value}
-    if isinstance(state, pydantic.BaseModel):
-        return state.model_copy(update={field: value})
-    if isinstance(state, Struct):
-        return structs.replace(state, **{field: value})
-    if is_dataclass(state) and not isinstance(state, type):
-        return dataclass_replace(state, **{field: value})
-    if isinstance(state, tuple):
-        changed: object = cast("Any", state)._replace(**{field: value})  # A named tuple.
-        return changed
-    changed = copy.copy(state)
-    setattr(changed, field, value)
-    return changed
-
-
-def _annotation(kind: object, field: str) -> object:
-    """Return the annotation of a field with its metadata; `Any` where the type has none.
-
-    Raises:
-        ConfigError: an annotation names a type that cannot be found.
-    """
-    if not isinstance(kind, type):
-        return Any
-    try:
-        return _hints(kind).get(field, Any)
-    except (NameError, TypeError) as error:
-        raise ConfigError(
-            f"the annotations of {kind.__name__} cannot be resolved: {error}. Fix: define or "
-            "import the types at module level, outside `if TYPE_CHECKING`"
-        ) from error
-
-
-@lru_cache(maxsize=64)
-def _hints(kind: type[object]) -> Mapping[str, object]:
-    return typing.get_type_hints(kind, include_extras=True)
-
-
-def _bare(annotation: object) -> object:
-    while get_origin(annotation) is Annotated:
-        annotation = get_args(annotation)[0]
-    return annotation
 
 
 def _notes(annotation: object) -> Iterator[object]:
@@ -356,7 +352,3 @@ def _notes(annotation: object) -> Iterator[object]:
 
 def _reducer(annotation: object) -> Reduce | None:
     return next((note for note in _notes(annotation) if isinstance(note, Reduce)), None)
-
-
-def _word(kind: object) -> str:
-    return kind.__name__ if isinstance(kind, type) and not get_args(kind) else str(kind)

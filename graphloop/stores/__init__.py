@@ -8,9 +8,20 @@ Start with `base.py`, then `memory.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .base import Ask, Backlog, Catalog, Leases, Mailbox, Posted, ReleaseStatus, RunRecord, Store
+from .base import (
+    Ask,
+    Backlog,
+    Catalog,
+    Leases,
+    Lookup,
+    Mailbox,
+    Posted,
+    ReleaseStatus,
+    RunRecord,
+    Store,
+)
 from .codec import Codec, typed_events
-from .journals import fork, graph_name_of, keep_all, parent_of, renamed, those_within
+from .journals import fork, graph_name_of, has_run, keep_all, parent_of, renamed, those_within
 from .memory import MemoryStore, running_loop
 from .opening import open_store
 from .round_trip import check_callback_answer, check_state
@@ -28,6 +39,7 @@ __all__ = [
     "Codec",
     "JsonlStore",
     "Leases",
+    "Lookup",
     "Mailbox",
     "MemoryStore",
     "Posted",
@@ -39,6 +51,7 @@ __all__ = [
     "check_state",
     "fork",
     "graph_name_of",
+    "has_run",
     "keep_all",
     "open_store",
     "parent_of",

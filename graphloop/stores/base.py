@@ -2,7 +2,8 @@
 
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
-all runs), `Backlog` (the runs that wait for a driver) and `Bulk` (several journals in one write).
+all runs), `Backlog` (the runs that wait for a driver), `Bulk` (several journals in one write) and
+`Lookup` (whether one run exists).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ __all__ = [
     "Bulk",
     "Catalog",
     "Leases",
+    "Lookup",
     "Mailbox",
     "Posted",
     "ReleaseStatus",
@@ -250,4 +252,13 @@ class Bulk(Protocol):
         Raises:
             StoreError: a run id is taken, or an event cannot be written; no journal was saved.
         """
+        ...
+
+
+@runtime_checkable
+class Lookup(Protocol):
+    """Tells of one run whether it exists; for a store without `Catalog` and with many runs."""
+
+    async def has(self, run_id: str) -> bool:
+        """Whether the run has an event; the cost does not depend on the number of runs."""
         ...

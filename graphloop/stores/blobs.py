@@ -1,8 +1,9 @@
-"""Blobs: the bytes of large media, which a store keeps once, beside its journals.
+"""Blobs: bytes that a store keeps once, beside its journals: large media, parts of beginnings.
 
 A line of a journal holds a reference, `sha256:` and 64 digits, in place of more than 16 KiB of
 media, and lists its references in the field `blobs`. The same bytes have the same reference. So a
-picture that ten runs of a chat show takes its room once, and a fork copies no bytes.
+picture that ten runs of a chat show takes its room once, and a fork copies no bytes. The parts of
+the conversation that a run begins with are blobs, too (`beginnings.py`).
 
 A store makes a blob durable before, or together with, the event that names it. A killed process can
 thus leave a blob without an event, which does no harm, but no event without its blob.
@@ -90,11 +91,11 @@ def checked_blob(digest: str, data: bytes | None, place: str) -> bytes:
     """
     if data is None:
         raise StoreError(
-            f"{place}: expected the media {digest}, which an event names, found none. Fix: restore "
+            f"{place}: expected the blob {digest}, which an event names, found none. Fix: restore "
             "it from a backup, together with the journals."
         )
     if Inline(data).digest != digest:
-        raise StoreError(f"{place}: expected the media {digest}, found damaged bytes")
+        raise StoreError(f"{place}: expected the blob {digest}, found damaged bytes")
     return data
 
 

@@ -9,22 +9,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, MutableMapping, Sequence
-from typing import Final, TypeVar, cast
+from typing import Final, cast
 from zlib import crc32
 
 import pydantic
-from msgspec import DecodeError, Raw, Struct, convert, to_builtins
+from msgspec import DecodeError, Raw, Struct, to_builtins
 from msgspec.json import Decoder, Encoder
 from pydantic_core import to_json
 
 from ..errors import StoreError
 from ..events import CallbackReturned, ChildEnded, Event, NodeReturned, Started
 from ..values import evolve
+from .beginnings import Beginning, Beginnings
 from .blobs import INLINE_BYTES_MAX, ReadBlob, attached, detached
+from .json_text import decoded
 
 __all__ = ["SCHEMA_VERSION", "Codec", "typed_events"]
-
-T = TypeVar("T")
 
 SCHEMA_VERSION: Final = 1
 
@@ -48,6 +48,7 @@ CONTEXT_CHARS: Final = 20
 class _Head(Struct):
     v: int
     blobs: tuple[str, ...] = ()
+    beginning: Beginning | None = None
 
 
 class _Line(Struct):
@@ -74,7 +75,11 @@ class Codec:
         self._line = Decoder(_Line)
 
     def encode(
-        self, seq: int, event: Event, blobs: MutableMapping[str, bytes] | None = None
+        self,
+        seq: int,
+        event: Event,
+        blobs: MutableMapping[str, bytes] | None = None,
+        beginnings: Beginnings | None = None,
     ) -> bytes:
         """Encode an event and its sequence number as one JSON line, without a newline.
 
@@ -83,10 +88,15 @@ class Codec:
             event: the event.
             blobs: takes the bytes of large media by reference, for a store that keeps them beside
                 its journals; without it, the line holds all bytes itself.
+            beginnings: takes the first messages of a run out of the line, into `blobs`. The store
+                calls its `saved` when it has the blobs.
 
         Raises:
             StoreError: the user's state cannot be written as JSON.
         """
+        beginning = None
+        if beginnings is not None and blobs is not None and isinstance(event, Started):
+            event, beginning = beginnings.cut(event, blobs)
         try:
             text = self._encode(seq, event)[1:]
         except (TypeError, ValueError) as error:
@@ -100,6 +110,8 @@ class Codec:
             if taken:
                 text = b'"blobs":%s,%s' % (self._encoder.encode([*taken]), text)
                 blobs.update(taken)
+        if beginning is not None:
+            text = b'"beginning":%s,%s' % (self._encoder.encode(beginning), text)
         return _checksum(text) + text
 
     def _encode(self, seq: int, event: Event) -> bytes:
@@ -111,19 +123,22 @@ class Codec:
             line = to_builtins(_Line(SCHEMA_VERSION, seq, plain))
             return json.dumps(line, separators=(",", ":")).encode()
 
-    def decode(self, line: bytes, read_blob: ReadBlob | None = None) -> tuple[int, Event]:
+    def decode(
+        self, line: bytes, read_blob: ReadBlob | None = None, beginnings: Beginnings | None = None
+    ) -> tuple[int, Event]:
         """Decode a JSON line into the event's sequence number and the event.
 
         Args:
             line: the line, without its newline.
-            read_blob: returns the bytes of media to which the line refers.
+            read_blob: returns the bytes of a blob to which the line refers.
+            beginnings: what the store gives `encode`; it remembers the conversation.
 
         Raises:
             StoreError: the line is damaged, its event has an unknown type, its state has the wrong
-                type, its media are missing, or a newer version of graphloop wrote it.
+                type, its blobs are missing, or a newer version of graphloop wrote it.
         """
         try:
-            head = _decoded(self._head, line)
+            head = decoded(self._head, line)
             if head.v > SCHEMA_VERSION:
                 raise StoreError(
                     f"the journal has version {head.v}, this graphloop reads up to "
@@ -133,10 +148,15 @@ class Codec:
             is_whole = checksum == _checksum(text)
             if is_whole and head.blobs and read_blob is not None:
                 line = attached(line, head.blobs, read_blob)
-            decoded = _decoded(self._line, line)
+            told = decoded(self._line, line)
             if not is_whole:
                 raise StoreError(f"damaged: its checksum is wrong; found {line[:80]!r}")
-            return decoded.seq, self._with_state(decoded.event)
+            event = told.event
+            if head.beginning is not None and isinstance(event, Started):
+                event = (beginnings or Beginnings()).joined(
+                    event, head.beginning, read_blob or _no_blob
+                )
+            return told.seq, self._with_state(event)
         except pydantic.ValidationError as error:
             raise _not_ours(error) from error
         except (DecodeError, ValueError, RecursionError) as error:
@@ -228,13 +248,8 @@ def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
     return [codec.typed(event) for event in events]
 
 
-def _decoded(decoder: Decoder[T], line: bytes) -> T:
-    try:
-        return decoder.decode(line)
-    except DecodeError:
-        if b"\\ud" not in line:
-            raise
-        return convert(json.loads(line), decoder.type)
+def _no_blob(digest: str) -> bytes:
+    raise StoreError(f"expected {digest}, which is beside the journal, found the line alone")
 
 
 def _checksum(text: bytes) -> bytes:

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
 from ..events import Cancelled, ChildEnded, Event, Started
-from .base import Ask, Bulk, Catalog, Store
+from .base import Ask, Bulk, Catalog, Lookup, Store
 
 __all__ = [
     "expiry_of",
     "fork",
     "graph_name_of",
+    "has_run",
     "is_within",
     "keep_all",
     "out_of_order",
@@ -63,6 +64,15 @@ def unknown_run(run_id: str, place: Path, known: Sequence[str]) -> UnknownRun:
     more = f" … of {len(known)}" if len(known) > RUNS_TOLD else ""
     told = ", ".join(known[:RUNS_TOLD]) + more
     return UnknownRun(f"no run {run_id!r} in {place}; runs here: {told or 'none'}")
+
+
+async def has_run(store: Store, run_id: str) -> bool:
+    """Whether the store has a run with this id; most stores do not list their other runs for it."""
+    if isinstance(store, Lookup):
+        return await store.has(run_id)
+    if isinstance(store, Catalog):
+        return any(record.run_id == run_id for record in await store.overview(run_id))
+    return run_id in await store.runs()
 
 
 async def those_within(store: Store, *roots: str) -> Sequence[str]:

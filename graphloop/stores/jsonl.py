@@ -6,14 +6,15 @@ does not exist. If an append of several events is killed, its first events may s
 `fsync=True`, events also survive a loss of power. While a driver has a run, the file
 `<run id>.lock` keeps other processes from driving it. Windows has no such lock: there, the second
 of two writers is refused when it appends. The directory `blobs` has one file for each large picture
-or document. Do not use a network file system.
+or document, and for each part of a conversation that runs begin with. Do not use a network file
+system.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import final
 from urllib.parse import quote, unquote
@@ -21,7 +22,8 @@ from urllib.parse import quote, unquote
 from ..errors import StoreError
 from ..events import Event
 from .base import Ask, ReleaseStatus
-from .blobs import BlobFiles, ReadBlob
+from .beginnings import Beginnings
+from .blobs import BlobFiles
 from .codec import Codec
 from .file_lock import locked
 from .journals import out_of_order, unknown_run
@@ -37,7 +39,7 @@ BLOBS = "blobs"
 
 @final
 class JsonlStore:
-    """A store that keeps each run in its own JSON-lines file; it also implements `Leases`.
+    """A store that keeps each run in its own JSON-lines file; also implements `Leases`, `Lookup`.
 
     Args:
         directory: the directory of the files; the first claim or event creates it.
@@ -52,6 +54,7 @@ class JsonlStore:
         self._codec = codec or Codec()
         self._fsync = fsync
         self._blobs = BlobFiles(self._directory / BLOBS, fsync=fsync)
+        self._beginnings = Beginnings()
         self._known: dict[str, tuple[int, int]] = {}
         self._begun: set[str] = set()
         self._claims = Claims()
@@ -64,13 +67,16 @@ class JsonlStore:
         """Append events to a run's file; the first new event gets the number `seq`."""
         path = self._path(run_id)
         blobs: dict[str, bytes] = {}
-        encode = self._codec.encode
-        lines = [encode(at, event, blobs) + b"\n" for at, event in enumerate(events, seq)]
+        encode, beginnings = self._codec.encode, self._beginnings
+        lines = [
+            encode(at, event, blobs, beginnings) + b"\n" for at, event in enumerate(events, seq)
+        ]
         try:
             if run_id not in self._known:
                 self._directory.mkdir(parents=True, exist_ok=True)
             for digest, data in blobs.items():
                 self._blobs.write(digest, data)
+            beginnings.saved(blobs)
             flags = os.O_WRONLY | os.O_APPEND | (os.O_CREAT if seq == 1 else 0)
             with locked(path, flags) as descriptor:
                 self._known[run_id] = self._append(descriptor, run_id, seq, lines)
@@ -109,6 +115,10 @@ class JsonlStore:
             name for name in names if name in self._begun or _begun(self._directory / name)
         }
         return sorted(unquote(name[: -len(SUFFIX)]) for name in self._begun)
+
+    async def has(self, run_id: str) -> bool:
+        """Whether the run has an event."""
+        return _begun(self._path(run_id))
 
     async def claim(self, run_id: str) -> None:
         """Claim a run against all other drivers on this machine; the run need not exist yet."""
@@ -173,21 +183,25 @@ class JsonlStore:
 
     def _read(self, path: Path) -> Iterator[Event]:
         lines = _bytes(path).split(b"\n")[:-1]
-        return _events(lines, path, self._codec.of(unquote(path.name)), cache(self._blobs.read))
+        codec = self._codec.of(unquote(path.name))
+        decode = partial(
+            codec.decode, read_blob=cache(self._blobs.read), beginnings=self._beginnings
+        )
+        return _events(lines, path, decode)
 
 
 def _events(
-    lines: Iterable[bytes], path: str | Path, codec: Codec, read_blob: ReadBlob
+    lines: Iterable[bytes], path: str | Path, decode: Callable[[bytes], tuple[int, Event]]
 ) -> Iterator[Event]:
     """Decode the lines of a journal, and yield their events.
 
     Raises:
         StoreError: a line is damaged, is not an event, has the wrong sequence number, or refers to
-            media that are missing.
+            blobs that are missing.
     """
     for number, line in enumerate(lines, 1):
         try:
-            seq, event = codec.decode(line, read_blob)
+            seq, event = decode(line)
         except StoreError as error:
             raise StoreError(f"{path}, line {number}: {error}") from error
         if seq != number:

@@ -102,6 +102,8 @@ class MemoryStore:
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._kept: dict[str, _Kept] = {}
+        # The child runs by their root, so that a look at one run does not visit the others.
+        self._children: dict[str, dict[str, None]] = {}
         self._claims = Claims()
 
     def __repr__(self) -> str:
@@ -119,6 +121,8 @@ class MemoryStore:
             raise out_of_order(f"run {run_id!r}", count + 1, seq)
         if kept is None:
             kept = self._kept[run_id] = _Kept(now, now)
+            if "/" in run_id or run_id in self._children:
+                self._note_child(run_id)
         kept.events.extend(events)
         kept.updated_at = now
 
@@ -146,6 +150,8 @@ class MemoryStore:
         if kept is None:
             now = self._clock()
             self._kept[run_id] = _Kept(now, now)
+            if "/" in run_id or run_id in self._children:
+                self._note_child(run_id)
         elif is_left:
             kept.status, kept.asks = "interrupted", ()
 
@@ -180,14 +186,7 @@ class MemoryStore:
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
-        found = {
-            run_id: kept
-            for run_id, kept in self._kept.items()
-            if root is None or (run_id.startswith(root) and is_within(run_id, root))
-            if kept.events
-        }
-        # Only a child's id has a slash; a look at one run does not list the others.
-        known = self._runs() if any("/" in run_id for run_id in found) else found
+        known = self._runs() if root is None else self._family(root.partition("/")[0])
         return tuple(
             RunRecord(
                 run_id,
@@ -200,7 +199,8 @@ class MemoryStore:
                 asks=() if run_id in self._claims.taken else kept.asks,
                 target=kept.target,
             )
-            for run_id, kept in found.items()
+            for run_id, kept in known.items()
+            if root is None or is_within(run_id, root)
         )
 
     async def ready(
@@ -220,6 +220,16 @@ class MemoryStore:
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
         self._run(run_id).target = target
+
+    def _note_child(self, run_id: str) -> None:
+        self._children.setdefault(run_id.partition("/")[0], {})[run_id] = None
+
+    def _family(self, root: str) -> dict[str, _Kept]:
+        """Return the run with this id and its descendants, as far as they have an event."""
+        children = self._children.get(root, {})
+        ids = children if root in children else (root, *children)
+        found = [(run_id, self._kept.get(run_id)) for run_id in ids]
+        return {run_id: kept for run_id, kept in found if kept is not None and kept.events}
 
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:
         if run_id not in self._claims.taken:

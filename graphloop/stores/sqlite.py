@@ -22,6 +22,7 @@ from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_reading
 from .base import Ask, Posted, ReleaseStatus, RunRecord
+from .beginnings import Beginnings
 from .codec import Codec
 from .journals import graph_name_of, unknown_run
 from .sqlite_journal import Addition
@@ -66,6 +67,7 @@ class SqliteStore:
             raise ConfigError(f"lease_s: expected a positive number of seconds, found {lease_s!r}.")
         self._path = Path(path)
         self._codec = codec or Codec()
+        self._beginnings = Beginnings()
         self._clock = clock
         self._tenant = Tenant(lease_s, clock)
         self._writer = Writer(self._path, durability, self._tenant)
@@ -99,19 +101,24 @@ class SqliteStore:
 
     def _append(self, *additions: Addition) -> asyncio.Future[None]:
         work = partial(sqlite_journal.append, tenant=self._tenant, additions=additions)
-        return self._writer.put(work)
+        blobs = [digest for addition in additions for digest in addition.blobs]
+        return self._writer.put(work, (lambda _: self._beginnings.saved(blobs)) if blobs else None)
 
     def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> Addition:
         encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
         blobs: dict[str, bytes] = {}
         rows = [
-            (type(event).__name__, encode(at, event, blobs)) for at, event in enumerate(events, seq)
+            (type(event).__name__, encode(at, event, blobs, self._beginnings))
+            for at, event in enumerate(events, seq)
         ]
         return Addition(run_id, seq, tuple(rows), graph, blobs)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
-        work = partial(sqlite_reading.read_journal, codec=self._codec, run_id=run_id)
+        beginnings = self._beginnings
+        work = partial(
+            sqlite_reading.read_journal, codec=self._codec, beginnings=beginnings, run_id=run_id
+        )
         events: tuple[Event, ...] = await self._read(work, ())
         if not events:
             raise unknown_run(run_id, self._path, await self.runs())

@@ -24,7 +24,7 @@ class Addition(Struct, frozen=True, gc=False):
         seq: the number of the first of the events in the run's journal, from 1.
         events: the type name and the JSON line of each event.
         graph: the graph's name if the first event is `Started`; else empty.
-        blobs: the large media in the events, by reference.
+        blobs: the large media and the first messages of the events, by reference.
     """
 
     run_id: str

@@ -15,6 +15,7 @@ from msgspec.json import Decoder
 from ..errors import StoreError
 from ..events import Event
 from .base import Ask, RunRecord, RunStatus
+from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
 from .journals import is_within, parent_of
@@ -62,7 +63,9 @@ def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
             raise StoreError(f"cannot read {path}: {error}") from error
 
 
-def read_journal(connection: Connection, codec: Codec, run_id: str) -> tuple[Event, ...]:
+def read_journal(
+    connection: Connection, codec: Codec, beginnings: Beginnings, run_id: str
+) -> tuple[Event, ...]:
     """Return the events of a run after checking each; an empty tuple if the run does not exist.
 
     Raises:
@@ -88,7 +91,7 @@ def read_journal(connection: Connection, codec: Codec, run_id: str) -> tuple[Eve
             raise StoreError(f"run {run_id!r}: event {at + 1} is missing, {seq} is there")
         place = f"run {run_id!r}, event {seq}"
         try:
-            told, event = codec.decode(data, blobs)
+            told, event = codec.decode(data, blobs, beginnings)
         except StoreError as error:
             raise StoreError(f"{place}: {error}") from error
         if (told, type(event).__name__) != (seq, kind):

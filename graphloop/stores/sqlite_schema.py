@@ -45,7 +45,7 @@ SEQ_BITS: Final = 32
 # stored: it follows from the owner and the lease. So does "interrupted" until the next claim.
 # `wake_at` is the time at which the first question of a parked run expires.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
-# `blob` has the media of events, whose lines refer to them by digest (`blobs`).
+# `blob` has media and first messages, to which the lines of events refer by digest.
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
 TABLES: Final = (
     """CREATE TABLE run(

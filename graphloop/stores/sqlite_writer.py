@@ -284,6 +284,7 @@ class Writer:
     def _locked(self) -> FileLock:
         """Return the lock file as a context manager; the file stays open between commits."""
         if self._lock_file is None:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock_file = FileLock(self._lock_path)
         return self._lock_file
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import signal
+import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from types import FrameType
@@ -14,6 +16,8 @@ from types import FrameType
 import pytest
 
 from graphloop.agent import Chat
+from graphloop.stores.base import Store
+from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Message, UserMessage
@@ -21,6 +25,9 @@ from tests.sim.killed_chat import CHAT, build, contend, question, talk
 from tests.sizes import NIGHTLY
 
 QUESTIONS = 200
+COUNTED = 120
+"""How many questions write bytes that are counted."""
+
 TURNS = 20
 """How many questions each of several processes asks."""
 
@@ -119,23 +126,72 @@ async def steps_of(work: Callable[[], Awaitable[object]]) -> int:
     return called
 
 
+STORES: dict[str, Callable[[Path], Store]] = {
+    "memory": lambda _: MemoryStore(),
+    "jsonl": JsonlStore,
+    "sqlite": lambda directory: SqliteStore(directory / "chats.db"),
+}
+
+
 @pytest.mark.parametrize("opened_anew", [False, True])
+@pytest.mark.parametrize("kind", ["memory", "jsonl"])
 async def test_one_more_question_costs_what_it_costs_at_the_start(
-    opened_anew: bool, tmp_path: Path
+    kind: str, opened_anew: bool, tmp_path: Path
 ) -> None:
     """The cost is counted in calls of Python functions, since a clock measures the machine.
 
-    Copies of the conversation are left out: each request to a model holds it, too.
+    Copies of the conversation are left out: each request to a model holds it, too. So is reading
+    it from a disk, which a chat that is opened anew has to do, and the thread of a database.
     """
-    agent = build(MemoryStore(), tmp_path / "ledger")
+    store = STORES[kind](tmp_path / "store")
+    agent = build(store, tmp_path / "ledger")
     chat, costs = agent.chat(CHAT), list[int]()
 
     async def ask() -> None:
-        asking: Chat = agent.chat(CHAT) if opened_anew else chat
+        asking: Chat = agent.chat(CHAT) if opened_anew and kind == "memory" else chat
         await asking.send(question(len(costs)))
 
     for _ in range(QUESTIONS):
         costs.append(await steps_of(ask))
+    await agent.aclose()
 
     first, last = sorted(costs[5:25])[10], sorted(costs[-20:])[10]
     assert last <= first * 1.1
+
+
+LENGTHS = "SELECT length(data) FROM entry UNION ALL SELECT length(data) FROM blob"
+
+
+def bytes_in(directory: Path) -> int:
+    """Return the bytes of all events and blobs that a store on disk has."""
+    database = directory / "chats.db"
+    if not database.exists():
+        return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
+    with closing(sqlite3.connect(database)) as connection:
+        return sum(length for (length,) in connection.execute(LENGTHS))
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
+async def test_one_more_question_writes_what_it_writes_at_the_start(
+    kind: str, tmp_path: Path
+) -> None:
+    """The journals grow with the conversation, not with its square.
+
+    Each second question is asked through a new object, which reads the conversation first. A part
+    of it is written now and then, so a stretch of questions is compared with another.
+    """
+    store = STORES[kind](tmp_path / "store")
+    agent = build(store, tmp_path / "ledger")
+    chat, sizes = agent.chat(CHAT), [0]
+
+    for number in range(COUNTED):
+        asking: Chat = agent.chat(CHAT) if number % 2 else chat
+        await asking.send(question(number))
+        sizes.append(bytes_in(tmp_path / "store"))
+    said = await chat.messages()
+    await agent.aclose()
+
+    asked = [one.content for one in said if isinstance(one, UserMessage)]
+    assert [question(number) for number in range(COUNTED)] == asked
+    at_the_start, at_the_end = sizes[45] - sizes[5], sizes[COUNTED] - sizes[COUNTED - 40]
+    assert at_the_end <= at_the_start * 1.1

@@ -191,8 +191,8 @@ class Asking(Struct, frozen=True):
         """Return what the earlier runs of the chat leave to the run of the next question."""
         states = await self._states(last)
         if last is None:
-            return ChatSoFar(states=states)
-        return ChatSoFar(last.spent, states, len(last.history))
+            return ChatSoFar(self.chain.chat_id, states=states)
+        return ChatSoFar(self.chain.chat_id, last.spent, states, len(last.history))
 
     async def _states(self, last: Question | None) -> tuple[int, ...]:
         """Return the states of the chat's rules after the last question.

@@ -2,7 +2,8 @@
 
 The run of question 7 of chat "user-42" has the id "user-42.7". Each run begins with the whole
 conversation before it, as the model reads it. So the next question needs only the last run, and
-each run can be replayed and resumed by itself. `docs/decisions` has the reasons.
+each run can be replayed and resumed by itself. A store on disk keeps the messages that several
+runs begin with once (`stores/beginnings.py`). `docs/decisions` has the reasons.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from ...replay import journal_happenings
 from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
 from ...spending import ChatSoFar, Spent
-from ...stores import Catalog, Leases, Store, keep_all, renamed
-from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage
+from ...stores import Catalog, Leases, Store, has_run, keep_all, renamed
+from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage, evolve
 from ..final_answer import FINAL_ANSWER
 from ..journals import record_of, state_after
 
@@ -80,7 +81,7 @@ class Question(Struct, frozen=True):
         The history is followed by the caller's messages that the run's model never read.
         """
         inbox = self.run.inbox
-        return History((*self.history, *inbox.steering, *inbox.follow_ups))
+        return History(self.history).append(*inbox.steering, *inbox.follow_ups)
 
 
 def _without_instructions(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -121,12 +122,12 @@ class Chain(Struct, frozen=True):
             known: a number of questions that the chat surely has.
         """
         stride = 1
-        while await _has_run(store, self.run_id(known + stride)):
+        while await has_run(store, self.run_id(known + stride)):
             stride *= 2
         there, missing = known + stride // 2, known + stride
         while missing - there > 1:
             middle = (there + missing) // 2
-            if await _has_run(store, self.run_id(middle)):
+            if await has_run(store, self.run_id(middle)):
                 there = middle
             else:
                 missing = middle
@@ -202,6 +203,13 @@ class Chain(Struct, frozen=True):
                 monitor = monitor.after(happening)
         return monitor
 
+    def own(self, events: Sequence[Event], number: int) -> tuple[Event, ...]:
+        """Return the journal of another chat's question as that of a question of this chat."""
+        first, *others = renamed(events, self.run_id(number))
+        if isinstance(first, Started) and first.chat is not None:
+            first = evolve(first, chat=evolve(first.chat, id=self.chat_id))
+        return (first, *others)
+
     async def copy(self, store: Store, chat_id: str, questions: int) -> None:
         """Copy the first questions to a new chat; a `Bulk` store saves all of them or none.
 
@@ -210,15 +218,13 @@ class Chain(Struct, frozen=True):
             StoreError: a journal cannot be read or written.
         """
         other = Chain(chat_id, self.graph)
-        if await _has_run(store, other.run_id(1)):
+        if await has_run(store, other.run_id(1)):
             raise ConfigError(
                 f"chat {chat_id!r}: expected an id that no chat of this store has, found a chat. "
                 "Fix: give another id."
             )
         journals = {
-            other.run_id(number): renamed(
-                await store.load(self.run_id(number)), other.run_id(number)
-            )
+            other.run_id(number): other.own(await store.load(self.run_id(number)), number)
             for number in range(1, questions + 1)
         }
         await keep_all(store, journals)
@@ -226,13 +232,6 @@ class Chain(Struct, frozen=True):
             # The status of the last run tells an agent with another graph that the run is over.
             await store.claim(other.run_id(questions))
             await store.release(other.run_id(questions), "done", ())
-
-
-async def _has_run(store: Store, run_id: str) -> bool:
-    """Whether the store has a run with this id; the store does not list its other runs for it."""
-    if isinstance(store, Catalog):
-        return any(record.run_id == run_id for record in await store.overview(run_id))
-    return run_id in await store.runs()
 
 
 NO_VERDICT: Final = re.compile(r'false$|\{.*"passed":\s*false')

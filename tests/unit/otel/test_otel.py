@@ -25,7 +25,9 @@ from graphloop.events import Event
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Kind, Leave, Reaction
 from graphloop.otel import CAPTURE, spans
+from graphloop.otel.attributes import provider_of
 from graphloop.outcomes import Outcome
+from graphloop.providers.services import SERVICES
 from graphloop.run import EndReason, Run, evolve
 from graphloop.stores import MemoryStore, SqliteStore
 from graphloop.testing import ScriptedModel
@@ -78,10 +80,11 @@ def attributes(span: ReadableSpan) -> dict[str, Any]:
     return {**(span.attributes or {})}
 
 
-def with_child(seen: Exported, store: MemoryStore, *script: Any) -> Agent:
+def with_child(seen: Exported, store: MemoryStore, *script: Any, **options: Any) -> Agent:
     child = Agent(ScriptedModel([calls("look"), "below"]), name="kid", tools=[look])
     helper = child.as_tool(name="helper", description="Helps.")
-    return agent(seen, *script, store=store, tools=[look, crash, helper], instructions=CANARY)
+    options = {"store": store, "tools": [look, crash, helper], "instructions": CANARY, **options}
+    return agent(seen, *script, **options)
 
 
 async def test_a_run_is_a_tree_of_spans_by_the_conventions() -> None:
@@ -461,3 +464,56 @@ async def test_a_journal_from_a_disk_has_spans_where_nodes_read_the_state(tmp_pa
         spans(graph, await store.load("r"), tracer_provider=later.tracers)
 
     assert live.tree() == later.tree()
+
+
+async def test_the_questions_of_a_chat_are_one_conversation() -> None:
+    """A backend shows a chat as one conversation, live, after a resume, and from the journals."""
+    live, resumed, later, store = Exported(), Exported(), Exported(), MemoryStore()
+    pausing = with_child(live, store, calls("helper"), gate=ask("helper") | allow("look"))
+    chat = pausing.chat("user-42")
+    parked = await chat.send("first")
+    back = with_child(resumed, store, gate=ask("helper") | allow("look"))
+    again = back.chat("user-42")
+    (call,) = parked.pending
+    await again.send(approvals={call.key: True})
+    await again.send("second")
+    copy = await again.fork("user-43")
+    await copy.send("third")
+
+    for run_id in await again.run_ids():
+        below = {
+            one.removeprefix(f"{run_id}/"): await store.load(one)
+            for one in await store.runs()
+            if one.startswith(f"{run_id}/")
+        }
+        spans(back.graph, await store.load(run_id), below, tracer_provider=later.tracers)
+
+    def conversations(seen: Exported) -> set[str]:
+        return {attributes(one)["gen_ai.conversation.id"] for one in seen.spans}
+
+    assert {"user-42"} == conversations(live) == conversations(later)
+    assert {"user-42", "user-43"} == conversations(resumed)
+    assert resumed.named("invoke_agent kid")
+    assert later.named("invoke_agent kid")
+
+
+def test_values_are_those_of_the_conventions() -> None:
+    """A provider by another name would be another provider to a backend."""
+    conventions = vars(import_module(f"{SEMCONV}.attributes.gen_ai_attributes"))
+    known = {one.value for one in conventions["GenAiProviderNameValues"]}
+    named = {
+        "anthropic": "anthropic",
+        "azure": "azure.ai.openai",
+        "bedrock": "aws.bedrock",
+        "deepseek": "deepseek",
+        "google": "gcp.gemini",
+        "bedrock-anthropic": "aws.bedrock",
+        "groq": "groq",
+        "mistral": "mistral_ai",
+        "openai": "openai",
+        "openai-responses": "openai",
+        "xai": "x_ai",
+    }
+    assert {*named.values()} <= known
+    assert named == {name: provider_of(f"{name}:some-model") for name in named}
+    assert not {name for name in SERVICES if name in known and name != provider_of(name)}
