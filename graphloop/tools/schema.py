@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from typing import Final, TypeAlias, cast
 
@@ -181,10 +181,13 @@ def schema_text(schema: Mapping[str, object], place: str) -> str:
             f"{place}: parameters: expected a schema with 'type': 'object' at the top, "
             f"found {flat.get('type')!r}. Fix: make it a property of an object."
         )
-    return to_json(_SORTER.sort(flat)).decode("utf-8")
+    return to_json(_sorter().sort(flat)).decode("utf-8")
 
 
-_SORTER: Final = GenerateJsonSchema()  # Shared: costly to make.
+@cache
+def _sorter() -> GenerateJsonSchema:
+    """Return the shared sorter of schemas; it is costly to make, and only a schema needs it."""
+    return GenerateJsonSchema()
 
 
 class _Untitled(GenerateJsonSchema):

@@ -17,7 +17,6 @@ from importlib import import_module
 
 import pydantic
 from pydantic import ConfigDict, PydanticUserError
-from pydantic.fields import FieldInfo
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
@@ -183,12 +182,18 @@ def _unsuitable(parameter: inspect.Parameter) -> str:
             return f"collects (**{name}), but a schema lists each one. Fix: `{name}: dict[str, …]`."
         case inspect.Parameter.POSITIONAL_ONLY:
             return "is positional-only, but arguments have names. Fix: drop the '/'."
-        case _ if isinstance(parameter.default, FieldInfo):
+        case _ if isinstance(parameter.default, _field_type()):
             return f"has a Field as default. Fix: `{name}: Annotated[…, Field(…)] = value`."
         case _ if parameter.annotation is inspect.Parameter.empty:
             return _unannotated(name)
         case _:
             return ""
+
+
+@cache
+def _field_type() -> type:
+    """Return the type of a pydantic `Field(…)`; its module is slow to import."""
+    return type(pydantic.Field())
 
 
 def _unannotated(name: str) -> str:
