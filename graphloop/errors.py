@@ -35,7 +35,7 @@ exceptions to the caller.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
+from difflib import get_close_matches
 from typing import Final
 
 from msgspec import Struct
@@ -307,6 +307,5 @@ def not_among(unknown: Iterable[str], known: Iterable[str]) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return " Did you mean 'x'?" for the closest of `names`, or an empty string."""
-    # Imported here: only a mistake needs it, and each program would pay for its import.
-    close: list[str] = import_module("difflib").get_close_matches(name, list(names), n=1)
+    close = get_close_matches(name, list(names), n=1)
     return f" Did you mean {close[0]!r}?" if close else ""

@@ -8,6 +8,7 @@ All of these are left to the writing thread.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -40,12 +41,23 @@ class Direct:
         self._lock = FileLock(lock_path) if commits_need_lock() else None
         self._commits = 0
 
-    def commit(self, work: Callable[[Connection], None]) -> bool:
-        """Do the work in one transaction; return False if the writing thread must do it.
+    def write(self, work: Callable[[Connection], None]) -> asyncio.Future[None] | None:
+        """Do the work in one transaction, and return the ended future of its result.
 
-        Raises:
-            Exception: the error of the work, which has changed nothing.
+        The future holds the error of work that failed; such work has changed nothing. The result
+        is None if the writing thread must do the work.
         """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            if not self._commit(work):
+                return None
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+        return future
+
+    def _commit(self, work: Callable[[Connection], None]) -> bool:
         self._commits += 1
         if self._commits > COMMITS_MAX:
             if self._commits == COMMITS_MAX + THREAD_COMMITS:

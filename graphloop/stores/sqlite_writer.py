@@ -182,22 +182,8 @@ class Writer:
             if self._direct is None or self._unfinished or self._stopped:
                 done = None
             else:
-                done = self._done_directly(self._direct, work)
+                done = self._direct.write(work)
         return self.put(work) if done is None else done
-
-    @staticmethod
-    def _done_directly(
-        direct: Direct, work: Callable[[Connection], None]
-    ) -> asyncio.Future[None] | None:
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        try:
-            if not direct.commit(work):
-                return None
-        except Exception as error:  # noqa: BLE001 - the caller gets it
-            future.set_exception(error)
-        else:
-            future.set_result(None)
-        return future
 
     def post(
         self,

@@ -142,20 +142,6 @@ class Tool(Generic[P, R_co]):
         ToolDefinitionError: the name, the parameters or an option is not valid.
     """
 
-    __slots__ = (
-        "__dict__",  # Holds `spec`, once it is made.
-        "_call",
-        "_definition",
-        "_description",
-        "_execute",
-        "_kind",
-        "_options",
-        "_parameters",
-        "_wire",
-        "name",
-        "policy",
-    )
-
     def __init__(  # noqa: PLR0913 - a provider's tool has two fields more than a function
         self,
         *,
@@ -173,7 +159,6 @@ class Tool(Generic[P, R_co]):
         check_name(name)
         own_kind = kind_of(kind, execute, place)
         self.name: Final = name
-        """The name by which the model calls the tool."""
         self._description = description
         self._options = options
         self.policy: Final[ToolPolicy] = tool_policy_of(options, own_kind, execute, place)
@@ -189,10 +174,9 @@ class Tool(Generic[P, R_co]):
     @cached_property
     def spec(self) -> ToolSpec:
         """The tool as a model's request describes it; made when it is first needed."""
-        described = self._description
         return ToolSpec(
             self.name,
-            self._parameters.summary if described is None else described,
+            self._parameters.summary if self._description is None else self._description,
             self._parameters.schema,
             self._kind,
             ends=self.policy.ends_run,
