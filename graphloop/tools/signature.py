@@ -193,7 +193,8 @@ def _unsuitable(parameter: inspect.Parameter) -> str:
 @cache
 def _field_type() -> type:
     """Return the type of a pydantic `Field(…)`; its module is slow to import."""
-    return type(pydantic.Field())
+    field: object = pydantic.Field()
+    return type(field)
 
 
 def _unannotated(name: str) -> str:
