@@ -160,7 +160,7 @@ def _parameters(*, takes_over: bool) -> Parameters:
         assert isinstance(task, pydantic.BaseModel), "a model's parser makes models"
         return task.model_dump()
 
-    return Parameters(read.schema, parse)
+    return Parameters.of(read.schema, parse)
 
 
 def attach_metadata(graph: NodeGraph[Any], world: AgentResources) -> None:

@@ -120,7 +120,7 @@ class FinalAnswer:
             name=FINAL_ANSWER,
             description=f"{description} {spec.description}".strip(),
             # Not parsed here: the `output` check finds all mistakes, and limits the retries.
-            parameters=Parameters(spec.schema, str),
+            parameters=Parameters.of(spec.schema, str),
             execute=self._take,
             effect="pure",
             ends_run=True,
@@ -352,7 +352,7 @@ def _of_type(kind: object) -> tuple[Parameters, bool, str]:
         ) from error
     parse = arguments_parser(adapter.validator.validate_json)
     title = "" if wraps else str(schema.get("title") or getattr(kind, "__name__", ""))
-    return Parameters(schema_text(schema, PLACE), parse), wraps, title
+    return Parameters.of(schema_text(schema, PLACE), parse), wraps, title
 
 
 def _adapt(kind: object) -> tuple[pydantic.TypeAdapter[object], JsonSchema]:

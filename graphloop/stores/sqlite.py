@@ -1,7 +1,7 @@
 """A store in one SQLite file: durable, usable by several processes, with one driver for each run.
 
-Events are only appended, with numbers from 1 without gaps. A single thread of the store writes. It
-joins simultaneous appends into one commit, because each commit waits for the disk. Readers use
+Events are only appended, with numbers from 1 without gaps. A single thread of the store writes what
+waits for the disk, and joins simultaneous appends into one commit. Readers use
 separate connections and never wait for a writer. Do not use a network file system. After
 `os.fork`, the child process must open a store of its own.
 """
@@ -102,7 +102,10 @@ class SqliteStore:
     def _append(self, *additions: Addition) -> asyncio.Future[None]:
         work = partial(sqlite_journal.append, tenant=self._tenant, additions=additions)
         blobs = [digest for addition in additions for digest in addition.blobs]
-        return self._writer.put(work, (lambda _: self._beginnings.saved(blobs)) if blobs else None)
+        if not blobs:
+            return self._writer.write(work)
+        # Media and conversations are large: their commit may fill the log, so the thread makes it.
+        return self._writer.put(work, lambda _: self._beginnings.saved(blobs))
 
     def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> Addition:
         encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""

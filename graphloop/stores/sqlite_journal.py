@@ -63,7 +63,17 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
     single statement does all of this, so that an append needs no read before it.
     """
     run_id, epoch, seq = addition.run_id, tenant.epochs.get(addition.run_id), addition.seq
-    now, until, after = tenant.clock(), tenant.until(), seq + len(addition.events)
+    now, after = tenant.clock(), seq + len(addition.events)
+    until, number = now + tenant.lease_s, tenant.numbers.get(run_id)
+    if epoch is not None and number is not None and seq > 1:
+        # The common case: no look into an index, and no change of the graph.
+        updated = connection.execute(
+            "UPDATE run SET next_seq = ?, updated = ?, lease_until = ? WHERE number = ? "
+            "AND run_id = ? AND next_seq = ? AND owner = ? AND epoch = ?",
+            (after, now, until, number, run_id, seq, tenant.name, epoch),
+        )
+        if updated.rowcount == 1:
+            return number
     values = after, now, until, addition.graph, run_id, seq, tenant.name
     if epoch is None:
         row = connection.execute(
@@ -79,6 +89,8 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
             "WHERE run_id = ? AND next_seq = ? AND owner = ? AND epoch = ? RETURNING number",
             (*values, epoch),
         ).fetchone()
+        if row is not None:
+            tenant.numbers[run_id] = int(row[0])
     return None if row is None else int(row[0])
 
 

@@ -73,7 +73,8 @@ class LapsedClaim(Struct, frozen=True, gc=False):
 class Tenant:
     """The identity of one store object in the database, and the claims of its drivers.
 
-    Only the writing thread changes `epochs` and `left`, after a transaction.
+    Only the writing thread changes `epochs` and `left`, after a transaction. Commits change
+    `numbers`, one after the other.
 
     Attributes:
         name: the unique name by which the database stores the owner of a claim.
@@ -81,6 +82,8 @@ class Tenant:
         clock: returns the current Unix time.
         epochs: maps the id of a claimed run to the epoch of the claim. A claim that another store
             took over stays here, so that an append under it is refused.
+        numbers: maps the id of a claimed run to the number of its row, once it has an event. A
+            wrong number does no harm: the append then looks for the row by the run's id.
         left: maps a run id to a claim whose release could not be written yet.
         claims: the claims of the drivers within this process.
     """
@@ -90,6 +93,7 @@ class Tenant:
         self.lease_s = lease_s
         self.clock = clock
         self.epochs: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
         self.left: dict[str, LapsedClaim] = {}
         self.claims = Claims()
 
@@ -169,6 +173,7 @@ def give_back(
     Returns:
         The claim `left`, for the writer to remove.
     """
+    tenant.numbers.pop(run_id, None)
     if left.standing is None:
         abandon(connection, tenant, run_id, left.epoch)
         return left
@@ -235,6 +240,7 @@ def give_up(connection: Connection, tenant: Tenant) -> None:
 
 def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:
     """End the tenant's claim on a run without a change of the run's status."""
+    tenant.numbers.pop(run_id, None)
     connection.execute(
         "UPDATE run SET owner = NULL, lease_until = 0 WHERE run_id = ? AND owner = ? AND epoch = ?",
         (run_id, tenant.name, epoch),

@@ -26,6 +26,7 @@ __all__ = [
     "Durability",
     "commits_need_lock",
     "entry_id",
+    "open_direct",
     "open_reader",
     "open_writer",
 ]
@@ -104,6 +105,22 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     return connection
 
 
+def open_direct(path: Path) -> sqlite3.Connection:
+    """Open a database that has its tables, for commits that wait for nothing.
+
+    The connection makes no checkpoint, and does not wait for locks. Any thread may use it.
+
+    Raises:
+        sqlite3.Error: the file cannot be opened.
+    """
+    connection = _connect(path, timeout_s=0.0, check_same_thread=False)
+    connection.execute("PRAGMA synchronous=NORMAL")
+    connection.execute("PRAGMA foreign_keys=ON")
+    connection.execute("PRAGMA wal_autocheckpoint=0")
+    connection.execute("PRAGMA mmap_size=0")
+    return connection
+
+
 def open_reader(path: Path) -> sqlite3.Connection | None:
     """Open a store's database for reading; return None if it does not exist yet.
 
@@ -148,11 +165,18 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-def _connect(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
+def _connect(
+    path: Path,
+    mode: str = "mode=rw",
+    *,
+    timeout_s: float = BUSY_TIMEOUT_S,
+    check_same_thread: bool = True,
+) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?{mode}",
         uri=True,
-        timeout=BUSY_TIMEOUT_S,
+        timeout=timeout_s,
+        check_same_thread=check_same_thread,
         isolation_level=None,
         cached_statements=64,
     )

@@ -1,6 +1,7 @@
 """The writing thread of a SQLite store: it does all queued writes in one transaction.
 
-Any number of tasks, on any event loop, queue jobs. The thread takes all queued jobs and does them
+Any number of tasks, on any event loop, queue jobs. An append that waits for nothing is committed
+in its caller's thread instead (`sqlite_direct`). The thread takes all queued jobs and does them
 in one transaction. With several jobs, each has a savepoint, so that a failed job undoes only its
 own changes. Callers get their results after the commit. At intervals, the thread renews the leases
 of its tenant, and repeats releases that failed before.
@@ -22,6 +23,7 @@ from typing import Final, Generic, Protocol, TypeVar, final
 
 from ..errors import GraphloopError, StoreError
 from .file_lock import FileLock
+from .sqlite_direct import Direct
 from .sqlite_leases import Tenant, give_back, give_up, renew
 from .sqlite_schema import Durability, commits_need_lock, open_writer
 
@@ -128,6 +130,8 @@ class Writer:
         self._connection: Connection | None = None
         self._lock_file: FileLock | None = None
         self._beat_at = 0.0
+        self._direct: Direct | None = None
+        self._unfinished = 0
 
     async def do(
         self,
@@ -166,6 +170,21 @@ class Writer:
             )
         return future
 
+    def write(self, work: Callable[[Connection], None]) -> asyncio.Future[None]:
+        """Commit the work at once if that waits for nothing; otherwise queue it as `put` does.
+
+        The order of jobs is kept: work is queued as long as an earlier job is unfinished.
+
+        Raises:
+            StoreError: the writer is stopped.
+        """
+        with self._lock:
+            if self._direct is None or self._unfinished or self._stopped:
+                done = None
+            else:
+                done = self._direct.write(work)
+        return self.put(work) if done is None else done
+
     def post(
         self,
         work: Callable[[Connection], T],
@@ -201,6 +220,7 @@ class Writer:
                 # A daemon, so that the interpreter can exit while a store is not closed.
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
                 self._thread.start()
+            self._unfinished += 1
             self._jobs.put(job)
         return True
 
@@ -210,6 +230,8 @@ class Writer:
             while more:
                 jobs, more = self._take()
                 self._transact(jobs)
+                with self._lock:
+                    self._unfinished -= len(jobs)
                 _settle(jobs)
                 del jobs  # Otherwise the jobs would keep their callers alive until the next job.
         finally:
@@ -272,6 +294,8 @@ class Writer:
         if self._connection is None:
             with self._locked():
                 self._connection = open_writer(self._path, self._durability)
+                if self._durability == "process":
+                    self._direct = Direct(self._path, self._lock_path)
         with self._locked() if commits_need_lock() else nullcontext():
             self._connection.execute("BEGIN IMMEDIATE")
             if len(jobs) == 1:
@@ -290,7 +314,11 @@ class Writer:
 
     def _close(self) -> None:
         connection, self._connection = self._connection, None
+        with self._lock:
+            direct, self._direct = self._direct, None
         try:
+            if direct is not None:
+                direct.close()
             if connection is not None:
                 with self._locked():  # Closing the last connection makes a checkpoint.
                     give_up(connection, self._tenant)

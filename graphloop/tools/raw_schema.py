@@ -68,7 +68,7 @@ def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
             raise ArgumentsRejected(join_issues(sorted(issues)))
         return value
 
-    return Parameters(text, parse)
+    return Parameters.of(text, parse)
 
 
 def is_pattern(text: object) -> bool:

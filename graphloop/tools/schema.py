@@ -1,6 +1,6 @@
 """The parameters of a tool: schema text and parser.
 
-The slow work happens once, when a tool is defined; its result is a `Parameters`. Arguments are
+The slow work happens once, at the latest when an agent first offers a tool. Arguments are
 strict JSON objects. Equal schemas give equal texts. This module describes pydantic model classes;
 `signature` describes functions, and `raw_schema` reads a user's own JSON Schema.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from importlib import import_module
 from typing import Final, Protocol, TypeAlias, cast
 
@@ -21,6 +22,7 @@ from ..errors import ToolDefinitionError
 from .outcome import ArgumentsRejected, not_json
 
 __all__ = [
+    "Form",
     "JsonSchema",
     "Parameters",
     "arguments_parser",
@@ -36,22 +38,58 @@ JsonSchema: TypeAlias = dict[str, object]
 _may_not_be_json: Final = re.compile(r"NaN|Infinity|\d[eE]\+?\d{3}|\d{309}").search
 
 
-class Parameters(Struct, frozen=True):
-    """The parameters of a tool: schema text and parser.
+class Form(Struct, frozen=True):
+    """The text that describes parameters to a model, and the parser of a call's arguments.
 
-    `parse` reads the arguments of a call as JSON text, and returns checked arguments or raises.
-    If `keywords` is true, it returns a dict of keyword arguments; otherwise it returns one value.
-    `context` names the function's parameter that receives the `ToolContext`; empty for none.
-    `deps` is the type of the dependencies that this parameter expects.
-    `summary` is the first paragraph of the function's docstring.
+    Attributes:
+        schema: the JSON Schema of the arguments, as text.
+        parse: reads the arguments of a call as JSON text, and returns checked arguments or raises.
+        summary: the first paragraph of the function's docstring.
     """
 
     schema: str
     parse: Callable[[str], object]
+    summary: str = ""
+
+
+class Parameters(Struct, frozen=True, dict=True):
+    """The parameters of a tool; pydantic compiles their form when it is first needed.
+
+    `make` makes the form. It must not fail, because errors belong to the tool's definition.
+    If `keywords` is true, `parse` returns a dict of keyword arguments; otherwise one value.
+    `context` names the function's parameter that receives the `ToolContext`; empty for none.
+    `deps` is the type of the dependencies that this parameter expects.
+    """
+
+    make: Callable[[], Form]
     keywords: bool = False
     context: str = ""
     deps: object = object
-    summary: str = ""
+
+    @staticmethod
+    def of(schema: str, parse: Callable[[str], object]) -> Parameters:
+        """Return parameters whose form is known already."""
+        form = Form(schema, parse)
+        return Parameters(lambda: form)
+
+    @cached_property
+    def schema(self) -> str:
+        """The JSON Schema of the arguments, as text."""
+        return self._form.schema
+
+    @cached_property
+    def parse(self) -> Callable[[str], object]:
+        """Read the arguments of a call as JSON text, and return checked arguments or raise."""
+        return self._form.parse
+
+    @cached_property
+    def summary(self) -> str:
+        """The first paragraph of the function's docstring; empty for other parameters."""
+        return self._form.summary
+
+    @cached_property
+    def _form(self) -> Form:
+        return self.make()
 
 
 def parameters_of(given: object, place: str) -> Parameters:
@@ -90,7 +128,7 @@ def model_parameters(model: type[pydantic.BaseModel], place: str) -> Parameters:
             "Fix: use field types that JSON can express."
         ) from error
     parse = arguments_parser(adapter.validator.validate_json)
-    return Parameters(schema_text(schema, place), parse)
+    return Parameters.of(schema_text(schema, place), parse)
 
 
 def arguments_parser(validate_json: Callable[[str], object]) -> Callable[[str], object]:

@@ -7,10 +7,12 @@ describe is refused by name when the tool is defined. Signatures are read once, 
 
 from __future__ import annotations
 
+import builtins
 import inspect
 import types
 import typing
 from collections.abc import Callable, Mapping
+from functools import cache, partial
 from importlib import import_module
 
 import pydantic
@@ -20,7 +22,7 @@ from typing_extensions import TypedDict
 
 from ..errors import ToolDefinitionError
 from .dependencies import deps_of_context
-from .schema import JsonSchema, Parameters, arguments_parser, schema_of, schema_text
+from .schema import Form, JsonSchema, Parameters, arguments_parser, schema_of, schema_text
 
 if typing.TYPE_CHECKING:
     import docstring_parser
@@ -29,6 +31,11 @@ __all__ = ["accepts", "function_parameters", "is_async", "refuse_generator"]
 
 FINITE: typing.Final[pydantic.ConfigDict] = {"allow_inf_nan": False}
 """Pydantic must refuse "NaN" and "Infinity" as strings, too: JSON has no such numbers."""
+
+PLAIN: typing.Final[Mapping[object, type]] = {
+    kind.__name__: kind for kind in (str, int, float, bool)
+}
+"""The types of most parameters, by name: none of them needs an evaluation or a trial."""
 
 
 def function_parameters(function: Callable[..., object], injected: type) -> Parameters:
@@ -40,7 +47,6 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         ToolDefinitionError: a parameter cannot be described to a model; the message names it.
     """
     place = f"tool function {getattr(function, '__qualname__', repr(function))!r}"
-    summary, descriptions = _docstring(function.__doc__ or "")
     hints: dict[str, object] = {}
     defaults: dict[str, object] = {}
     context = ""
@@ -60,6 +66,17 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         hints[parameter.name] = hint
         if parameter.default is not inspect.Parameter.empty:
             defaults[parameter.name] = parameter.default
+    make = cache(partial(_form, function.__doc__ or "", hints, defaults, place))
+    if not all(map(_is_plain, hints.values())):
+        make()  # Pydantic may refuse such an annotation, and the definition must raise its error.
+    return Parameters(make, keywords=True, context=context, deps=deps)
+
+
+def _form(
+    docstring: str, hints: Mapping[str, object], defaults: Mapping[str, object], place: str
+) -> Form:
+    """Return the form of a function's parameters; slow, because pydantic compiles it."""
+    summary, descriptions = _docstring(docstring)
     adapter, schema = _compile(hints, defaults, place)
     shown = {  # For `x: str = None` no default is shown: the validator would refuse null.
         name: default
@@ -67,14 +84,26 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         if default is not None or _adapt(hints[name])[0].validator.isinstance_python(None)
     }
     _annotate(schema, descriptions, shown)
-    return Parameters(
-        schema_text(schema, place),
-        arguments_parser(adapter.validator.validate_json),
-        keywords=True,
-        context=context,
-        deps=deps,
-        summary=summary,
-    )
+    parse = arguments_parser(adapter.validator.validate_json)
+    return Form(schema_text(schema, place), parse, summary)
+
+
+def _is_plain(hint: object) -> bool:
+    """Whether pydantic surely has a validator and a JSON Schema for this annotation."""
+    parts = typing.get_args(hint)
+    match typing.get_origin(hint):
+        case None:
+            return hint is types.NoneType or any(hint is kind for kind in PLAIN.values())
+        case typing.Literal:
+            return all(type(part) in (str, int, bool) for part in parts)
+        case typing.Union | types.UnionType:
+            return all(map(_is_plain, parts))
+        case builtins.list:
+            return len(parts) == 1 and _is_plain(parts[0])
+        case builtins.dict:
+            return len(parts) == 2 and parts[0] is str and _is_plain(parts[1])
+        case _:
+            return False
 
 
 def accepts(function: object, count: int) -> bool:
@@ -129,8 +158,11 @@ def _hint(function: Callable[..., object], parameter: inspect.Parameter, here: s
     problem = _unsuitable(parameter)
     if problem:
         raise ToolDefinitionError(f"{here} {problem}")
-    holder = types.SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     known = getattr(inspect.unwrap(function), "__globals__", {})
+    annotation: object = parameter.annotation
+    if isinstance(annotation, str) and annotation in PLAIN and annotation not in known:
+        return PLAIN[annotation]
+    holder = types.SimpleNamespace(__annotations__={parameter.name: annotation})
     try:
         hints = typing.get_type_hints(holder, globalns=known, include_extras=True)
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
@@ -150,12 +182,19 @@ def _unsuitable(parameter: inspect.Parameter) -> str:
             return f"collects (**{name}), but a schema lists each one. Fix: `{name}: dict[str, …]`."
         case inspect.Parameter.POSITIONAL_ONLY:
             return "is positional-only, but arguments have names. Fix: drop the '/'."
-        case _ if isinstance(parameter.default, type(pydantic.Field())):
+        case _ if isinstance(parameter.default, _field_type()):
             return f"has a Field as default. Fix: `{name}: Annotated[…, Field(…)] = value`."
         case _ if parameter.annotation is inspect.Parameter.empty:
             return _unannotated(name)
         case _:
             return ""
+
+
+@cache
+def _field_type() -> type:
+    """Return the type of a pydantic `Field(…)`; its module is slow to import."""
+    field: object = pydantic.Field()
+    return type(field)
 
 
 def _unannotated(name: str) -> str:

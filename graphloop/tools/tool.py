@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cached_property
 from hashlib import sha256
 from threading import Event
 from typing import Final, Generic, Literal, Self, TypeAlias, Unpack, cast, final, overload
@@ -140,13 +141,11 @@ class Tool(Generic[P, R_co]):
         ToolDefinitionError: the name, the parameters or an option is not valid.
     """
 
-    __slots__ = ("_call", "_execute", "_options", "_parameters", "policy", "spec")
-
     def __init__(  # noqa: PLR0913 - a provider's tool has two fields more than a function
         self,
         *,
         name: str,
-        description: str = "",
+        description: str | None = None,
         parameters: type[pydantic.BaseModel] | Mapping[str, object] | Parameters,
         execute: Callable[P, R_co] | None = None,
         kind: ToolKind | None = None,
@@ -154,32 +153,42 @@ class Tool(Generic[P, R_co]):
         wire: str = "",
         **options: Unpack[ToolOptions],
     ) -> None:
-        """Check the options and compile the parameters once, so that a call costs little."""
+        """Check the options and the parameters once, so that a call costs little."""
         place = f"tool {name!r}"
         check_name(name)
         own_kind = kind_of(kind, execute, place)
+        self.name: Final = name
+        self._description = description
         self._options = options
         self.policy: Final[ToolPolicy] = tool_policy_of(options, own_kind, execute, place)
         self._parameters = parameters_of(parameters, place)
         self._execute = execute
         self._call = None if execute is None else caller(execute, self._parameters, place)
-        self.spec: Final = ToolSpec(
-            name,
-            description,
+        self._kind: ToolKind = own_kind
+        self._wire = wire
+        self._definition = definition_text(own_kind, definition, name, wire) or json_of(
+            self.policy.provider_options, f"{place}: provider_options"
+        )
+
+    @cached_property
+    def spec(self) -> ToolSpec:
+        """The tool as a model's request describes it; made when it is first needed."""
+        return ToolSpec(
+            self.name,
+            self._parameters.summary if self._description is None else self._description,
             self._parameters.schema,
-            own_kind,
+            self._kind,
             ends=self.policy.ends_run,
-            definition=definition_text(own_kind, definition, name, wire)
-            or json_of(self.policy.provider_options, f"{place}: provider_options"),
-            lock=self.policy.lock(name),
-            wire=wire,
+            definition=self._definition,
+            lock=self.policy.lock(self.name),
+            wire=self._wire,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call `execute` with these arguments, unchecked, as a test of the function does."""
         if self._execute is None:
             raise ToolDefinitionError(
-                f"{self.spec.kind} tool {self.name!r} cannot be called: it has no `execute`. "
+                f"{self._kind} tool {self.name!r} cannot be called: it has no `execute`. "
                 "Fix: give it one, or answer its calls from outside."
             )
         return self._execute(*args, **kwargs)
@@ -187,11 +196,6 @@ class Tool(Generic[P, R_co]):
     def __repr__(self) -> str:
         """Return `Tool('name')`."""
         return f"Tool({self.name!r})"
-
-    @property
-    def name(self) -> str:
-        """The name by which the model calls the tool."""
-        return self.spec.name
 
     @property
     def needs_approval(self) -> Approval:
@@ -224,12 +228,12 @@ class Tool(Generic[P, R_co]):
         """
         return Tool(
             name=name,
-            description=self.spec.description,
+            description=self._description,
             parameters=self._parameters,
             execute=self._execute,
-            kind=self.spec.kind,
-            definition=json.loads(self.spec.definition) if self.spec.kind == "provider" else None,
-            wire=self.spec.wire,
+            kind=self._kind,
+            definition=json.loads(self._definition) if self._kind == "provider" else None,
+            wire=self._wire,
             **self._options,
         )
 
@@ -242,7 +246,7 @@ class Tool(Generic[P, R_co]):
         try:
             return self._parameters.parse(arguments), None
         except Exception as error:  # noqa: BLE001 - validators are user code: the boundary.
-            return UNREAD, rejection(self.spec.name, arguments, error)
+            return UNREAD, rejection(self.name, arguments, error)
 
     async def holds(
         self, condition: Callable[..., object], arguments: str, context: ToolContext
@@ -344,7 +348,7 @@ def tool(
         parameters = function_parameters(function, ToolContext)
         return Tool(
             name=getattr(function, "__name__", "") if name is None else name,
-            description=parameters.summary if description is None else description,
+            description=description,
             parameters=parameters,
             execute=function,
             **options,

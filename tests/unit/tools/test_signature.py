@@ -237,3 +237,41 @@ def test_a_text_that_says_no_number_is_none_for_a_float(text: str) -> None:
 
     assert "finite number" in (pay.validate(json.dumps({"amount": text})) or "")
     assert pay.validate('{"amount": "1.5"}') is None
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        str,
+        int | None,
+        float,
+        list[bool],
+        dict[str, list[int]],
+        Literal["a", 1, True],
+        typing.Optional[dict[str, None]],  # noqa: UP045 - both spellings are in use
+    ],
+)
+def test_a_plain_annotation_that_is_compiled_late_always_compiles(kind: object) -> None:
+    """The first use of a tool must not raise an error that belongs to its definition."""
+
+    def work(value: object) -> None:
+        pass
+
+    work.__annotations__["value"] = kind
+
+    schema = schema_of(work)
+
+    assert schema["required"] == ["value"]
+
+
+@pytest.mark.parametrize("kind", [Sentinel, list[Sentinel], Sentinel | None, dict[str, Sentinel]])
+def test_an_annotation_that_no_schema_describes_is_refused_at_once(kind: object) -> None:
+    """A wrong tool is found when the program starts, not when a model first calls it."""
+
+    def work(value: object) -> None:
+        pass
+
+    work.__annotations__["value"] = kind
+
+    with pytest.raises(ToolDefinitionError, match="parameter 'value'"):
+        tool(work)
