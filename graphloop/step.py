@@ -50,6 +50,7 @@ from .events import (
     Resumed,
     Started,
     Steered,
+    ToolAsked,
     ToolReturned,
 )
 from .graph import NodeGraph
@@ -57,6 +58,7 @@ from .node_protocol import Leave, Wait
 from .outcomes import Outcome, outcome_name
 from .rule_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
 from .run import Ending, EndReason, History, Inbox, Record, Run, Spent, evolve, interrupted
+from .spending import NOTHING_SPENT
 from .turn import Turn
 
 __all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
@@ -75,7 +77,7 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
     Invoke: CallbackReturned,
     StartRun: ChildEnded,
 }
-"""The event that answers each effect; `EffectFailed` may answer any of them."""
+"""The event that answers each effect; `EffectFailed` may answer any, and `ToolAsked` a tool."""
 
 OF_CALLS: Final = frozenset({CallTool, StartRun})
 """Effect types that may run a tool call of the turn; the effect's key tells whether one does."""
@@ -86,7 +88,7 @@ ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
 NOTHING: Final[Mapping[int, Effect]] = {}
 """An empty mapping of pending effects, shared so that no event has to create its own."""
 
-ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed})
+ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed, ToolAsked})
 """The event types of `Answering`; a look at the type is much faster than `isinstance`."""
 
 
@@ -138,7 +140,11 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         return _settle(graph, run, event, event, None)
     effect = cast("Answering", event).effect  # Type checkers cannot know what `ANSWERING` holds.
     answered = run.pending.get(effect)
-    if answered is None or (kind is not ANSWERS[type(answered)] and kind is not EffectFailed):
+    if answered is None or not (
+        kind is ANSWERS[type(answered)]
+        or kind is EffectFailed
+        or (kind is ToolAsked and type(answered) is CallTool)
+    ):
         raise _unexplained(run, event, effect)
     pending = NOTHING
     if len(run.pending) > 1:
@@ -212,8 +218,11 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s
     if type(answered) is CallTool:
-        # A failed tool counts as well: it has run, or may have.
-        return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
+        # A failed tool counts as well: it has run, or may have. A tool that asks will go on.
+        calls = spent.tool_calls + (type(event) is not ToolAsked)
+        spent = evolve(spent, tool_calls=calls, seconds=seconds)
+        own = cast("ToolReturned | ToolAsked | EffectFailed", event).spent
+        return spent if own is NOTHING_SPENT else spent + own
     spent = evolve(spent, seconds=seconds)
     if type(event) is ChildEnded or type(event) is EffectFailed:
         called = type(answered) is StartRun and run.turn.has_call(answered.key)

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
-from ..driver import Approver, LeftOpen, Pending, ask_key, bad_edit, capability_of, question_of
+from ..driver import Approver, LeftOpen, Pending, ask_key, bad_answer, capability_of, question_of
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
@@ -127,9 +127,7 @@ class Answers(Struct, frozen=True):
             if isinstance(effect, AskHuman) and (key := path_key(run, effect)) in self.approvals:
                 place, approval = f"approvals[{key!r}]", approval_from(self.approvals[key])
                 refuse_edit(place, approval, unknown=effect.unknown)
-                problem = approval.approved and bad_edit(
-                    effect.call.name, effect.takes, approval.edit, toolbox
-                )
+                problem = approval.approved and bad_answer(effect, approval, toolbox)
                 if problem:
                     raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 
@@ -207,7 +205,7 @@ class Answers(Struct, frozen=True):
             refusal = f"the approval is {problem}." if problem else ""
         if not refusal and ask.unknown and approval.edit:
             refusal = AS_IT_WAS
-        unfit = bad_edit(ask.call.name, ask.takes, approval.edit, toolbox)
+        unfit = bad_answer(ask, approval, toolbox)
         if not refusal and unfit is not None:
             refusal = f"the edited arguments fail: {unfit}"
         if refusal:

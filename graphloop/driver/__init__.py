@@ -11,7 +11,16 @@ from .children import child_unwanted
 from .driver import AsyncDriver, DriverState
 from .models import unseen_costs
 from .observers import Observer, Observers, Resting, Surrounding, observers_of
-from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
+from .pending import (
+    Pending,
+    ask_key,
+    bad_answer,
+    bad_edit,
+    capability_of,
+    pending_of,
+    question_of,
+    unfit,
+)
 from .performer import failed
 from .ports import (
     Approver,
@@ -51,6 +60,7 @@ __all__ = [
     "Shown",
     "Surrounding",
     "ask_key",
+    "bad_answer",
     "bad_edit",
     "cancelled_inside",
     "capability_of",

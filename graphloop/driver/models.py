@@ -125,9 +125,11 @@ class Models(Struct, Generic[S], eq=False):
         return None
 
     def unfinished(self) -> Spent:
-        """Return the usage of all unfinished calls, as far as reported, and clear `calls`."""
-        spent = sum([call.spent for call in self.calls.values()], Spent())
-        self.calls.clear()
+        """Return the usage of all unfinished calls, also those of tools, and forget them."""
+        calls, of_tools = self.calls, self.performer.spendings
+        spent = sum([call.spent for call in (*calls.values(), *of_tools.values())], Spent())
+        calls.clear()
+        of_tools.clear()
         return spent
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from ..effects import AskHuman, CallTool, StartRun
 from ..errors import ToolDefinitionError, nearest
-from ..policy import Approval, Capability, approve, decline, digest, issue, refuse_edit
+from ..policy import Approval, Capability, approve, decline, digest, issue, refuse_edit, verify
 from ..run import Run
 from ..stores import Ask
 from ..tools import Toolbox, rejection
@@ -20,11 +20,14 @@ __all__ = [
     "Pending",
     "answer_parameters",
     "ask_key",
+    "bad_answer",
     "bad_edit",
     "capability_of",
     "pending_of",
     "question_of",
     "unfit",
+    "with_valid_edit",
+    "with_valid_token",
 ]
 
 ELSEWHERE: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "patternProperties"})
@@ -125,7 +128,7 @@ def ask_key(effect: AskHuman | CallTool) -> str:
 
     With a new key, the first approval does not cover a second run of a call that may have run.
     """
-    again = isinstance(effect, AskHuman) and effect.unknown
+    again = isinstance(effect, AskHuman) and (effect.unknown or effect.question is not None)
     return f"{effect.key}#{effect.id}" if again else effect.key
 
 
@@ -147,6 +150,37 @@ def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
         return None
     problem = tool.validate(edit)
     return _to_person(problem) if problem else _unknown(name, tool.spec.parameters, edit)
+
+
+def bad_answer(effect: AskHuman, approval: Approval, toolbox: Toolbox) -> str | None:
+    """Return the problem with what an approval gives a call or a question; None if it is valid.
+
+    The question of a tool has no arguments of its own: an approval of it without an edit is `{}`.
+    """
+    edit = approval.edit or ("" if effect.question is None else "{}")
+    return bad_edit(effect.call.name, effect.takes, edit, toolbox)
+
+
+def with_valid_edit(effect: AskHuman, approval: Approval, toolbox: Toolbox) -> Approval:
+    """Return the approval, or a denial if its edited arguments are not valid."""
+    if not approval.approved:
+        return approval
+    problem = bad_answer(effect, approval, toolbox)
+    return decline(f"edited arguments: {problem}") if problem else approval
+
+
+def with_valid_token(
+    effect: AskHuman,
+    approval: Approval,
+    run: Run[Any],
+    secret: bytes | None,
+    clock: Callable[[], float],
+) -> Approval:
+    """Return the approval, or a denial if its token is not valid for this call."""
+    if not (approval.approved and approval.token):
+        return approval
+    refusal = verify(approval.token, capability_of(run, effect), secret=secret, now=clock())
+    return decline(f"the approval is {refusal}.") if refusal else approval
 
 
 def unfit(name: str, parameters: str, edit: str) -> str | None:
