@@ -8,81 +8,24 @@ import logging
 import os
 import random
 import signal
-import socket
-import subprocess
 import sys
-import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from shutil import which
-from typing import TypeAlias
 
 import pytest
 
 from graphloop import Agent, check
 from graphloop.errors import ConfigError
-from graphloop.mcp import Server, ServerOptions, http, stdio
+from graphloop.mcp import stdio
 from graphloop.media import MediaPart
 from graphloop.policy import deny
 from graphloop.testing import ScriptedModel
-from graphloop.tools import AnyTool, ToolContext, ToolOutcome
+from graphloop.tools import ToolOutcome
 from graphloop.values import TextPart
+from tests.mcp_calls import Make, ended, outcome, own, run, tools_of, until
 
-SERVER = str(Path(__file__).parents[2] / "mcp_server.py")
-CONTEXT = ToolContext("run", "c0.0", "call", 0, ())
-
-Make: TypeAlias = Callable[..., Server]
-
-
-@pytest.fixture(scope="module")
-def url() -> Iterator[str]:
-    """Start the server on a free port, and return its URL."""
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    command = [sys.executable, SERVER, "http", str(port)]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        try:
-            while b"running on" not in process.stderr.readline():
-                assert process.poll() is None
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            process.kill()
-
-
-@pytest.fixture(params=["stdio-auto", "stdio-legacy", "http-auto", "http-legacy"])
-def make(request: pytest.FixtureRequest) -> Make:
-    """Return a function that makes a server on each transport and with each protocol."""
-    transport, mode = str(request.param).split("-")
-
-    def made(**options: object) -> Server:
-        given: ServerOptions = {"mode": mode, **options}  # type: ignore[typeddict-item]
-        if transport == "stdio":
-            return stdio(sys.executable, SERVER, "stdio", **given)
-        return http(str(request.getfixturevalue("url")), **given)
-
-    return made
-
-
-@asynccontextmanager
-async def tools_of(server: Server) -> AsyncGenerator[dict[str, AnyTool]]:
-    """Yield the tools of a server by name, and close it."""
-    try:
-        yield {tool.name: tool for tool in await server.tools()}
-    finally:
-        await server.aclose()
-
-
-async def outcome(tool: AnyTool, **arguments: object) -> ToolOutcome:
-    """Return the outcome of a call."""
-    return await tool.run(json.dumps(arguments), CONTEXT)
-
-
-def own(**options: object) -> Server:
-    """Return a server of this test's own, on the newest protocol."""
-    return stdio(sys.executable, SERVER, "stdio", **options)  # type: ignore[arg-type]
+pytestmark = pytest.mark.deadline(50)
 
 
 async def test_results_have_the_text_the_data_and_the_media(make: Make) -> None:
@@ -343,25 +286,3 @@ async def test_a_server_survives_any_schedule(seed: int, tmp_path: Path) -> None
     }
     for pid in pids:
         assert await asyncio.to_thread(ended, pid)
-
-
-async def run(work: Callable[[], Awaitable[None]]) -> None:
-    """Do a piece of work, as a task."""
-    await work()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Let other tasks run until a condition holds; the test's deadline bounds the wait."""
-    while not holds():  # noqa: ASYNC110 - another process decides
-        await asyncio.sleep(0.01)
-
-
-def ended(pid: int, tries: int = 500) -> bool:
-    """Whether a process ends; a killed child stays a while until its parent has read its end."""
-    for _ in range(tries):
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return True
-        threading.Event().wait(0.01 if tries > 1 else 0)
-    return False
