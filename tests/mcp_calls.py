@@ -7,7 +7,7 @@ import json
 import os
 import sys
 import threading
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TypeAlias
@@ -16,7 +16,7 @@ import graphloop.mcp.connection  # noqa: F401 - a test should not wait for its i
 from graphloop.mcp import Server, stdio
 from graphloop.tools import AnyTool, ToolContext, ToolOutcome
 
-__all__ = ["CONTEXT", "SERVER", "Make", "ended", "outcome", "own", "run", "tools_of", "until"]
+__all__ = ["CONTEXT", "SERVER", "Make", "ended", "outcome", "own", "tools_of", "until"]
 
 SERVER = str(Path(__file__).parent / "mcp_server.py")
 CONTEXT = ToolContext("run", "c0.0", "call", 0, ())
@@ -41,11 +41,6 @@ async def outcome(tool: AnyTool, **arguments: object) -> ToolOutcome:
 def own(**options: object) -> Server:
     """Return a server of this test's own, on the newest protocol."""
     return stdio(sys.executable, SERVER, "stdio", **options)  # type: ignore[arg-type]
-
-
-async def run(work: Callable[[], Awaitable[None]]) -> None:
-    """Do a piece of work, as a task."""
-    await work()
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -126,9 +126,10 @@ class Models(Struct, Generic[S], eq=False):
 
     def unfinished(self) -> Spent:
         """Return the usage of all unfinished calls, also those of tools, and forget them."""
-        calls, of_tools = self.calls, self.performer.spendings
-        spent = sum([call.spent for call in (*calls.values(), *of_tools.values())], Spent())
-        calls.clear()
+        of_tools = self.performer.spendings
+        spent = sum([call.spent for call in self.calls.values()], Spent())
+        spent = sum([call.spent for call in of_tools.values()], spent)
+        self.calls.clear()
         of_tools.clear()
         return spent
 

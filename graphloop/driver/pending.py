@@ -14,7 +14,7 @@ from ..run import Run
 from ..stores import Ask
 from ..tools import Toolbox, rejection
 from ..tools import parameters_of as compiled
-from ..values import Message
+from ..values import Message, ToolSpec
 
 __all__ = [
     "Pending",
@@ -52,7 +52,8 @@ class Pending:
         unknown: whether the call was approved before, and may have run when its process stopped.
         parameters: the JSON Schema text that edited arguments have to fit: the schema of the tool
             or of a node's own question. It is empty if the run does not know the schema.
-        in_words: whether a node asks the question itself, for an answer in words, without a tool.
+        in_words: whether a node or a running tool asks, for an answer in words or by a form.
+        server: the name of the foreign server that runs the tool; empty for a tool of this process.
         messages: the conversation up to and including the call.
     """
 
@@ -67,6 +68,7 @@ class Pending:
     unknown: bool = False
     parameters: str = field(default="", compare=False, repr=False)
     in_words: bool = False
+    server: str = ""
     messages: Sequence[Message] = field(default=(), compare=False, repr=False)
 
     def approve(
@@ -99,6 +101,7 @@ class Pending:
             self.expires_at,
             self.unknown,
             self.parameters if self.in_words else "",
+            self.server,
         )
 
 
@@ -119,6 +122,7 @@ def question_of(
         effect.unknown,
         answer_parameters(run, effect),
         bool(effect.takes),
+        next((tool.server for tool in _tools(run) if tool.name == call.name), ""),
         messages if reply is None or run.turn.number < 0 else messages.append(reply.message),
     )
 
@@ -134,9 +138,13 @@ def ask_key(effect: AskHuman | CallTool) -> str:
 
 def answer_parameters(run: Run[Any], effect: AskHuman) -> str:
     """Return the JSON Schema text that edited arguments must fit; empty if it is not known."""
-    tools = (*run.turn.tools, *run.setup.tools)
     name = effect.call.name
-    return effect.takes or next((one.parameters for one in tools if one.name == name), "")
+    return effect.takes or next((one.parameters for one in _tools(run) if one.name == name), "")
+
+
+def _tools(run: Run[Any]) -> tuple[ToolSpec, ...]:
+    """Return the tools of the turn, and then those of the run."""
+    return (*run.turn.tools, *run.setup.tools)
 
 
 def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:

@@ -229,7 +229,7 @@ class Performer(Struct, Generic[S], eq=False):
         is_it = (failure.error, failure.message) == (known_name(raised), str(raised))
         return raised if is_it else None
 
-    def _handed_in(self, effect: CallTool) -> ToolReturned:
+    def _handed_in(self, effect: CallTool) -> Answering:
         """Return the result of a client tool's call that came with the conversation."""
         assert self._ports.settle is not None, "it is handed in"
         given = self._ports.settle(effect)

@@ -80,8 +80,8 @@ class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     call with `thread=True` exceeds its time limit or is cancelled: a thread cannot be stopped.
     `deps` is the object that the caller gave this run; a plain `ToolContext` reads no `deps`.
     `report` tells the readers of the run's stream how far the call is. `answer` answers a question
-    of an earlier `ToolAsks`. `meter` returns the spending of models that the tool asks. A test that
-    calls the function gives what the function reads: `ToolContext(deps=Deps(bank))`.
+    of an earlier `ToolAsks`, and `meter` counts models that the tool asks. A test of the function
+    gives what it reads: `ToolContext(deps=Deps(bank))`.
     """
 
     run_id: str = ""
@@ -161,9 +161,8 @@ class Tool(Generic[P, R_co]):
         **options: Unpack[ToolOptions],
     ) -> None:
         """Check the options and compile the parameters once, so that a call costs little."""
-        place = f"tool {name!r}"
         check_name(name)
-        own_kind = kind_of(kind, execute, place)
+        own_kind = kind_of(kind, execute, place := f"tool {name!r}")
         self._options = options
         self.policy: Final[ToolPolicy] = tool_policy_of(options, own_kind, execute, place)
         self._parameters = parameters_of(parameters, place)
@@ -179,6 +178,7 @@ class Tool(Generic[P, R_co]):
             or json_of(self.policy.provider_options, f"{place}: provider_options"),
             lock=self.policy.lock(name),
             wire=wire,
+            server=self.policy.server,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:

@@ -6,10 +6,8 @@ import asyncio
 import json
 import logging
 import os
-import random
 import signal
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from shutil import which
 
@@ -23,7 +21,7 @@ from graphloop.policy import deny
 from graphloop.testing import ScriptedModel
 from graphloop.tools import ToolOutcome
 from graphloop.values import TextPart
-from tests.mcp_calls import Make, ended, outcome, own, run, tools_of, until
+from tests.mcp_calls import Make, ended, outcome, own, tools_of, until
 
 pytestmark = pytest.mark.deadline(50)
 
@@ -248,41 +246,3 @@ def test_a_wrong_option_is_refused_before_anything_starts(options: dict[str, obj
     """The server may be far away, and its first call days away."""
     with pytest.raises(ConfigError, match="expected"):
         own(**options)
-
-
-@pytest.mark.parametrize("seed", range(6))
-async def test_a_server_survives_any_schedule(seed: int, tmp_path: Path) -> None:
-    """Calls, cancels, kills and closes in any order and task leave no task and no process."""
-    chance = random.Random(seed)  # noqa: S311 - no secret
-    server, pids = own(timeout_s=8), set[int]()
-    tools = {tool.name: tool for tool in await server.tools()}
-
-    async def identify() -> None:
-        answer = str((await outcome(tools["pid"])).content)
-        pids.update([int(answer)] if answer.isdigit() else [])
-
-    async def cancel() -> None:
-        call = asyncio.create_task(outcome(tools["wait"], note=str(tmp_path / "note")))
-        for _ in range(chance.randrange(20)):
-            await asyncio.sleep(0)
-        call.cancel()
-        await asyncio.wait({call})
-
-    async def kill() -> None:
-        for pid in pids:
-            if not ended(pid, tries=1):
-                os.kill(pid, signal.SIGKILL)
-
-    work: list[Callable[[], Awaitable[None]]] = [identify, identify, cancel, kill, server.aclose]
-    async with asyncio.TaskGroup() as tasks:
-        for _ in range(12):
-            tasks.create_task(run(chance.choice(work)))
-            for _ in range(chance.randrange(3)):
-                await identify()
-    await server.aclose()
-
-    assert {task.get_name() for task in asyncio.all_tasks()} == {
-        task.get_name() for task in asyncio.all_tasks() if not task.get_name().startswith("mcp")
-    }
-    for pid in pids:
-        assert await asyncio.to_thread(ended, pid)
