@@ -80,12 +80,14 @@ def question(server: str, params: Mapping[str, object], waiting: Waiting) -> Too
 
 
 def response_to(answer: ToolAnswer) -> Json:
-    """Return a person's answer as the server's request wants it."""
+    """Return a person's answer as the server's request wants it, with the form's defaults."""
     if not answer.approved:
         return {"action": "decline"}
     if answer.question.takes == NO_ANSWER:
         return {"action": "accept"}
-    return {"action": "accept", "content": json.loads(answer.content or "{}")}
+    fields: dict[str, Json] = json.loads(answer.question.takes).get("properties", {})
+    content = {name: field["default"] for name, field in fields.items() if "default" in field}
+    return {"action": "accept", "content": content | json.loads(answer.content or "{}")}
 
 
 def waiting_for(answer: ToolAnswer) -> Waiting:

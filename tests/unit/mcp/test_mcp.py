@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 from pathlib import Path
-from shutil import which
 
 import pytest
 
@@ -19,7 +18,6 @@ from graphloop.mcp import stdio
 from graphloop.media import MediaPart
 from graphloop.policy import deny
 from graphloop.testing import ScriptedModel
-from graphloop.tools import ToolOutcome
 from graphloop.values import TextPart
 from tests.mcp_calls import Make, ended, outcome, own, tools_of, until
 
@@ -205,23 +203,6 @@ async def test_a_server_that_speaks_no_mcp_is_an_error_with_its_last_line(
 
     assert found in str(error.value) or found == "full"
     assert capfd.readouterr() == ("", "")
-
-
-@pytest.mark.skipif(
-    which("mcp-server-everything") is None,
-    reason="needs `npm install --global @modelcontextprotocol/server-everything`",
-)
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_reference_server_of_another_sdk_works(mode: str) -> None:
-    """Most servers are written with the SDK for TypeScript, which speaks an older version."""
-    async with tools_of(stdio("mcp-server-everything", mode=mode)) as tools:  # type: ignore[arg-type]
-        said = await outcome(tools["echo"], message="hi")
-        shown = await outcome(tools["get-tiny-image"])
-        weather = await outcome(tools["get-structured-content"], location="New York")
-
-    assert said == ToolOutcome("Echo: hi", "ok")
-    assert any(isinstance(part, MediaPart) for part in shown.content)
-    assert "temperature" in json.loads(weather.data)
 
 
 async def test_a_missing_program_is_named() -> None:
