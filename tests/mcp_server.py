@@ -37,77 +37,6 @@ server = MCPServer(
     # A key that outlives the process: answers may come to the next one.
     request_state_security=RequestStateSecurity(keys=[b"k" * 32]),
 )
-booked: list[str] = []
-
-
-class Size(BaseModel):
-    """The answer to a question."""
-
-    size: int
-
-
-class Yes(BaseModel):
-    """The answer to another question."""
-
-    sure: bool = True
-
-
-def which_size(what: str) -> Elicit[Size]:
-    """Ask for a size."""
-    return Elicit(f"Which size of {what}?", Size)
-
-
-def whether_sure(size: Annotated[Size, Resolve(which_size)]) -> Elicit[Yes]:
-    """Ask once more."""
-    return Elicit(f"Really {size.size}?", Yes)
-
-
-def short_form(what: str) -> Sample:
-    """Ask the client's model."""
-    asked = SamplingMessage(role="user", content=TextContent(text=f"Shorten: {what}"))
-    return Sample([asked], max_tokens=20, system_prompt="Be brief.")
-
-
-@server.tool(structured_output=False)
-def book(what: str, size: Annotated[ElicitationResult[Size], Resolve(which_size)]) -> str:
-    """Book something, in a size that a person says."""
-    booked.append(what)
-    said = f"size {size.data.size}" if isinstance(size, AcceptedElicitation) else size.action
-    return f"{what}: {said}, {len(booked)} booked"
-
-
-@server.tool(structured_output=False)
-def book_surely(
-    what: str,
-    size: Annotated[Size, Resolve(which_size)],
-    sure: Annotated[Yes, Resolve(whether_sure)],
-) -> str:
-    """Book something after two questions."""
-    return f"{what}: size {size.size}, sure {sure.sure}"
-
-
-@server.tool(structured_output=False)
-def shorten(what: str, said: Annotated[CreateMessageResult, Resolve(short_form)]) -> str:
-    """Shorten a text with the client's model."""
-    return f"{said.model}: {getattr(said.content, 'text', '')}"
-
-
-@server.resource("desk://report", mime_type="text/markdown")
-def report() -> str:
-    """A report."""
-    return "# All is well"
-
-
-@server.resource("desk://pixel", mime_type="image/png")
-def pixel() -> bytes:
-    """A picture."""
-    return base64.b64decode(PIXEL)
-
-
-@server.prompt()
-def letter(customer: str, tone: str = "kind") -> list[UserMessage | AssistantMessage]:
-    """Write a letter."""
-    return [UserMessage(f"Write to {customer}, be {tone}."), AssistantMessage("Dear")]
 
 
 @server.tool()
@@ -197,6 +126,79 @@ async def learn_in_silence(description: str) -> str:
     server.remove_tool("add")
     server.add_tool(add, description=description)
     return "changed"
+
+
+booked: list[str] = []
+
+
+class Size(BaseModel):
+    """The answer to a question."""
+
+    size: int
+
+
+class Yes(BaseModel):
+    """The answer to another question."""
+
+    sure: bool = True
+
+
+def which_size(what: str) -> Elicit[Size]:
+    """Ask for a size."""
+    return Elicit(f"Which size of {what}?", Size)
+
+
+def whether_sure(size: Annotated[Size, Resolve(which_size)]) -> Elicit[Yes]:
+    """Ask once more."""
+    return Elicit(f"Really {size.size}?", Yes)
+
+
+def short_form(what: str) -> Sample:
+    """Ask the client's model."""
+    asked = SamplingMessage(role="user", content=TextContent(text=f"Shorten: {what}"))
+    return Sample([asked], max_tokens=20, system_prompt="Be brief.")
+
+
+@server.tool(structured_output=False)
+def book(what: str, size: Annotated[ElicitationResult[Size], Resolve(which_size)]) -> str:
+    """Book something, in a size that a person says."""
+    booked.append(what)
+    said = f"size {size.data.size}" if isinstance(size, AcceptedElicitation) else size.action
+    return f"{what}: {said}, {len(booked)} booked"
+
+
+@server.tool(structured_output=False)
+def book_surely(
+    what: str,
+    size: Annotated[Size, Resolve(which_size)],
+    sure: Annotated[Yes, Resolve(whether_sure)],
+) -> str:
+    """Book something after two questions."""
+    return f"{what}: size {size.size}, sure {sure.sure}"
+
+
+@server.tool(structured_output=False)
+def shorten(what: str, said: Annotated[CreateMessageResult, Resolve(short_form)]) -> str:
+    """Shorten a text with the client's model."""
+    return f"{said.model}: {getattr(said.content, 'text', '')}"
+
+
+@server.resource("desk://report", mime_type="text/markdown")
+def report() -> str:
+    """A report."""
+    return "# All is well"
+
+
+@server.resource("desk://pixel", mime_type="image/png")
+def pixel() -> bytes:
+    """A picture."""
+    return base64.b64decode(PIXEL)
+
+
+@server.prompt()
+def letter(customer: str, tone: str = "kind") -> list[UserMessage | AssistantMessage]:
+    """Write a letter."""
+    return [UserMessage(f"Write to {customer}, be {tone}."), AssistantMessage("Dear")]
 
 
 @server.tool()

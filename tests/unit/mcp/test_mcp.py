@@ -168,11 +168,12 @@ async def test_only_a_trusted_server_says_what_may_be_repeated() -> None:
 async def test_pinned_tools_need_no_server(tmp_path: Path) -> None:
     """`check` and `draw` give the same graph and proofs while the server is absent."""
     pins = tmp_path / "desk.mcp.json"
-    server = own(prefix="desk_", tools=["add", "pid"], needs_approval=["add"])
+    server = own(name="desk", prefix="desk_", tools=["add", "pid"], needs_approval=["add"])
     live = Agent(ScriptedModel(["Hello."]), tools=await server.tools(), gate=deny("desk_p*"))
     await server.pin(pins)
     await server.aclose()
-    absent = stdio("no-such-program", prefix="desk_", tools=["add", "pid"], needs_approval=["add"])
+    options: ServerOptions = {"prefix": "desk_", "tools": ["add", "pid"], "needs_approval": ["add"]}
+    absent = stdio("no-such-program", name="desk", **options)
     pinned = Agent(ScriptedModel(["Hello."]), tools=absent.pinned(pins), gate=deny("desk_p*"))
 
     assert [tool.spec for tool in absent.pinned(pins)] == [
@@ -187,7 +188,7 @@ async def test_pinned_tools_need_no_server(tmp_path: Path) -> None:
     [
         ("import sys; sys.exit('no licence')", "no licence"),
         ("print('hello', flush=True); import time; time.sleep(60)", "hello"),
-        ("import sys, time; sys.stderr.write('x' * 10**7 + '\\nfull'); time.sleep(60)", "full"),
+        ("import sys, time; sys.stderr.write('x' * 10**7 + '\\nfull\\n'); time.sleep(60)", "full"),
     ],
     ids=["exits", "rubbish", "ten megabytes"],
 )
@@ -201,7 +202,7 @@ async def test_a_server_that_speaks_no_mcp_is_an_error_with_its_last_line(
         await server.tools()
     await server.aclose()
 
-    assert found in str(error.value) or found == "full"
+    assert f"Its last line was: {found!r}." in str(error.value)
     assert capfd.readouterr() == ("", "")
 
 
