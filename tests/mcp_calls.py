@@ -9,16 +9,17 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
-import graphloop.mcp.connection  # noqa: F401 - a test should not wait for its import
 from graphloop.mcp import Server, stdio
 from graphloop.tools import AnyTool, ToolContext, ToolOutcome
 
 __all__ = ["CONTEXT", "SERVER", "Make", "ended", "outcome", "own", "tools_of", "until"]
 
 SERVER = str(Path(__file__).parent / "mcp_server.py")
+import_module("graphloop.mcp.connection")  # No test should wait for its import.
 CONTEXT = ToolContext("run", "c0.0", "call", 0, ())
 
 Make: TypeAlias = Callable[..., Server]

@@ -201,6 +201,11 @@ def letter(customer: str, tone: str = "kind") -> list[UserMessage | AssistantMes
     return [UserMessage(f"Write to {customer}, be {tone}."), AssistantMessage("Dear")]
 
 
+def add_three(a: int, b: int, c: int = 0) -> int:
+    """Add up to three numbers."""
+    return a + b + c
+
+
 @server.tool()
 async def change_in_silence(kind: Literal["schema", "hints", "gone"]) -> str:
     """Change `add` in another part than its description, and tell nobody."""
@@ -208,7 +213,7 @@ async def change_in_silence(kind: Literal["schema", "hints", "gone"]) -> str:
     if kind == "hints":
         server.add_tool(add, annotations=ToolAnnotations(read_only_hint=True))
     elif kind == "schema":
-        server.add_tool(lambda a, b, c=0: a + b + c, name="add", description=add.__doc__)
+        server.add_tool(add_three, name="add", description=add.__doc__)
     return "changed"
 
 

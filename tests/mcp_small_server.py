@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from typing import Any
 
 ANY = {"type": "object"}
 TOOLS = [{"name": name, "description": name, "inputSchema": ANY} for name in ("pid", "wait", "die")]
@@ -30,8 +31,8 @@ def main() -> None:
     with open(sys.argv[1], "a", encoding="utf-8") as pids:  # noqa: PTH123 - starts faster
         pids.write(f"{os.getpid()}\n")
     for line in sys.stdin:
-        message = json.loads(line)
-        params = message.get("params") or {}
+        message: dict[str, Any] = json.loads(line)
+        params: dict[str, object] = message.get("params") or {}
         if params.get("name") == "die":
             os._exit(3)
         if "id" not in message or "method" not in message or params.get("name") == "wait":

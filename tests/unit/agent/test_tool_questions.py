@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from typing_extensions import Unpack
 
 from graphloop import Agent, tool
-from graphloop.agent import AgentOptions, RunResult
+from graphloop.agent import RunResult
 from graphloop.driver import Pending
 from graphloop.effects import ToolAnswer
 from graphloop.errors import ConfigError
@@ -42,7 +42,7 @@ def asking(seen: list[object]) -> AnyTool:
 CALL = {"calls": [{"name": "order", "arguments": {"what": "shoes"}}]}
 
 
-def agent(seen: list[object], *script: object, **options: Unpack[AgentOptions]) -> Agent:
+def agent(seen: list[object], *script: object, **options: Any) -> Agent:
     """Return an agent whose model orders shoes, and then answers."""
     return Agent(ScriptedModel([*script] or [CALL, "Done."]), tools=[asking(seen)], **options)
 

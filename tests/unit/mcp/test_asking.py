@@ -26,6 +26,11 @@ def model(name: str, *more: object) -> ScriptedModel:
     return ScriptedModel([{"calls": [{"name": name, "arguments": {"what": "shoes"}}]}, *more, "."])
 
 
+def never(_: Pending) -> Approval:
+    """Decline."""
+    return decline()
+
+
 def contents(result: RunResult[str]) -> list[str]:
     """Return the contents of the tool results."""
     return [str(each.content) for each in result.messages if isinstance(each, ToolResult)]
@@ -65,7 +70,6 @@ async def test_a_declined_question_is_told_to_the_server(make: Make) -> None:
     """The server decides what its tool does without the answer."""
     server = make(ask=True)
     tools = await server.tools()
-    never = lambda _: decline()  # noqa: E731
     async with Agent(model("book"), tools=tools, approve_tool_call=never) as agent:
         result = await agent.generate("Book shoes.")
 

@@ -14,7 +14,7 @@ import pytest
 
 from graphloop import Agent, check
 from graphloop.errors import ConfigError
-from graphloop.mcp import stdio
+from graphloop.mcp import ServerOptions, stdio
 from graphloop.media import MediaPart
 from graphloop.policy import deny
 from graphloop.testing import ScriptedModel

@@ -127,7 +127,7 @@ async def test_the_reference_server_asks_a_person_and_a_model(everything: Server
         return approve(edit=dict.fromkeys(needed, "Ada"))
 
     tools = {tool.name: tool for tool in await everything.tools()}
-    calls = [
+    calls: list[dict[str, object]] = [
         {"name": "trigger-elicitation-request", "arguments": {}},
         {"name": "trigger-sampling-request", "arguments": {"prompt": "Hi", "maxTokens": 9}},
     ]

@@ -46,8 +46,9 @@ async def test_a_gate_sees_the_tools_of_a_server_by_their_prefix() -> None:
 def test_the_hints_of_a_server_change_no_proof(tmp_path: Path) -> None:
     """A tool that calls itself harmless is proven like one that acts, and like an own tool."""
 
-    def proven(**hints: bool) -> tuple[str, str]:
-        server, file = pinned(tmp_path, Definition("pay", "Pay.", SCHEMA, **hints))
+    def proven(*, hints: bool = False) -> tuple[str, str]:
+        pay = Definition("pay", "Pay.", SCHEMA, read_only=hints, idempotent=hints)
+        server, file = pinned(tmp_path, pay)
         agent = Agent(ScriptedModel(["."]), tools=server.pinned(file), gate=ask("bank_*"))
         return str(check(agent.graph)), agent.graph.mermaid()
 
@@ -58,7 +59,7 @@ def test_the_hints_of_a_server_change_no_proof(tmp_path: Path) -> None:
 
     mine = Agent(ScriptedModel(["."]), tools=[pay], gate=ask("bank_*"))
 
-    assert proven(read_only=True, idempotent=True) == proven()
+    assert proven(hints=True) == proven()
     assert proven() == (str(check(mine.graph)), mine.graph.mermaid())
 
 
