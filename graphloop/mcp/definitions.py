@@ -1,7 +1,7 @@
 """Definition: a tool as an MCP server describes it, and files of pinned definitions.
 
-The fingerprint of a definition covers all that a server says of the tool. A server that changes a tool
-later gets no call of it: the new text may ask the model for what no person has seen.
+The fingerprint of a definition covers all that a server says of the tool. A server that changes a
+tool later gets no call of it: the new text may ask the model for what no person has seen.
 """
 
 from __future__ import annotations
