@@ -2,7 +2,7 @@
 
 Since 2026-07-28 a server ends a call that needs answers, and the call is sent again with them: its
 state is all that a later process needs (`Rounds`). Until 2025-11-25 a server holds the call open,
-so only the process that sent the call can answer (`Held`).
+so only the process that sent the call can answer (`HeldCall`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..effects import ToolAnswer
 from ..tools import ToolAsks
 
 __all__ = [
-    "Held",
+    "HeldCall",
     "Json",
     "Rounds",
     "Waiting",
@@ -36,7 +36,7 @@ NO_ANSWER: Final = '{"type":"object","properties":{}}'
 """The JSON Schema text of an answer without words: the person has opened a page, or has not."""
 
 
-class Held(Struct, frozen=True, tag="held"):
+class HeldCall(Struct, frozen=True, tag="held"):
     """A call that its server holds open, by a name that one connection of one process knows."""
 
     token: str
@@ -60,7 +60,7 @@ class Rounds(Struct, frozen=True, tag="rounds", omit_defaults=True):
     responses: dict[str, Json] = {}
 
 
-Waiting: TypeAlias = Held | Rounds
+Waiting: TypeAlias = HeldCall | Rounds
 
 
 def question(server: str, params: Mapping[str, object], waiting: Waiting) -> ToolAsks:
@@ -92,7 +92,7 @@ def response_to(answer: ToolAnswer) -> Json:
 
 def waiting_for(answer: ToolAnswer) -> Waiting:
     """Return what the call has kept since it asked the answered question."""
-    waiting: Waiting = msgspec.json.decode(answer.question.state, type=Held | Rounds)
+    waiting: Waiting = msgspec.json.decode(answer.question.state, type=HeldCall | Rounds)
     return waiting
 
 

@@ -53,7 +53,7 @@ from .inputs import Inputs, sampled
 from .live_call import LiveCall
 from .materials import Prompt, Resource
 from .process import ServerLog, launched
-from .requests import all_pages, as_tool_errors, described, first_cause, is_lost, request_of
+from .requests import all_pages, as_tool_errors, error_words, first_cause, is_lost, request_of
 from .results import (
     definition_of,
     messages_of_prompt,
@@ -144,7 +144,7 @@ class Connection:
         if self._client is None:
             raise ConfigError(
                 f"MCP server {self._name!r}: expected a server that speaks MCP, found: "
-                f"{described(self._failure)}.{self.log.quoted} Fix: run it by hand, and check the "
+                f"{error_words(self._failure)}.{self.log.quoted} Fix: run it by hand, and check the "
                 "command, the URL and the key."
             ) from self._failure
 
@@ -187,7 +187,7 @@ class Connection:
         if error is None:
             return answer[0]
         if is_lost(error):
-            raise Lost(f"{described(error)}.{self.log.quoted}") from error
+            raise Lost(f"{error_words(error)}.{self.log.quoted}") from error
         raise error
 
     async def definitions(self) -> tuple[Definition, ...]:

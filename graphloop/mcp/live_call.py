@@ -13,7 +13,7 @@ from typing import Any, Final, cast, final
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult
 
 from ..tools import ToolContext
-from .asking import Held, Json, question
+from .asking import HeldCall, Json, question
 
 __all__ = ["LiveCall"]
 
@@ -69,5 +69,5 @@ class LiveCall:
         if asked is not None and not self._task.done():
             self.token = token_hex(16)
             params = asked.model_dump(by_alias=True, mode="json", exclude_none=True)
-            raise question(self._server, params, Held(self.token))
+            raise question(self._server, params, HeldCall(self.token))
         return cast("asyncio.Task[tuple[list[CallToolResult], Exception | None]]", self._task)

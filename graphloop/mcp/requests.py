@@ -23,7 +23,7 @@ from ..tools import ToolContext
 from .asking import Json, Rounds
 from .live_call import LiveCall
 
-__all__ = ["all_pages", "as_tool_errors", "described", "first_cause", "is_lost", "request_of"]
+__all__ = ["all_pages", "as_tool_errors", "error_words", "first_cause", "is_lost", "request_of"]
 
 T = TypeVar("T")
 
@@ -99,7 +99,7 @@ def first_cause(error: BaseException) -> BaseException:
     return cause
 
 
-def described(error: BaseException | None) -> str:
+def error_words(error: BaseException | None) -> str:
     """Return the type and the message of the error that began it."""
     if error is None:
         return "it was closed"

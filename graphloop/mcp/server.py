@@ -19,7 +19,7 @@ from ..media import MediaPart
 from ..providers import resolve
 from ..tools import AnyTool, ToolAsks, ToolContext, ToolOutcome, legal_name
 from ..values import Message, TextPart
-from .asking import Held, Json, answered, response_to, waiting_for
+from .asking import HeldCall, Json, answered, response_to, waiting_for
 from .connections import Connections
 from .definitions import Definition, changes, read_pins, write_pins
 from .materials import Prompt, Resource
@@ -284,7 +284,7 @@ class Server:
         rounds = None
         if context.answer is not None:
             waiting, response = waiting_for(context.answer), response_to(context.answer)
-            if isinstance(waiting, Held):
+            if isinstance(waiting, HeldCall):
                 return await self._held(waiting.token, response, context)
             rounds = answered(self.name, waiting, response)
         while True:  # `repeatable` bounds this loop, and a connection is taken once.
