@@ -37,6 +37,8 @@ __all__ = [
     "PersonSaid",
     "StartRun",
     "Tell",
+    "ToolAnswer",
+    "ToolQuestion",
 ]
 
 IN_WORDS: Final = (
@@ -69,16 +71,39 @@ class CheckCalls(Struct, frozen=True, gc=False):
     key: str = ""
 
 
-class CallTool(Struct, frozen=True, gc=False):
-    """Run one tool call that its gate has allowed. Answered by `ToolReturned`.
+class ToolQuestion(Struct, frozen=True, omit_defaults=True, gc=False):
+    """A question that a tool asks a person before its call can end.
 
-    A `client` tool runs in the caller's own process: the run parks until the result arrives.
+    `text` is for the person. `takes` is the JSON Schema text of the answer. `state` is the tool's
+    own: the call gets it back with the answer, perhaps in another process.
+    """
+
+    text: str
+    takes: str
+    state: str = ""
+
+
+class ToolAnswer(Struct, frozen=True, gc=False):
+    """A person's answer to the question of a tool: JSON text that fits `takes`, or a refusal."""
+
+    question: ToolQuestion
+    approved: bool
+    content: str = ""
+    reason: str = ""
+
+
+class CallTool(Struct, frozen=True, gc=False):
+    """Run one tool call that its gate has allowed. Answered by `ToolReturned` or `ToolAsked`.
+
+    A `client` tool runs in the caller's own process: the run parks until the result arrives. With
+    `answer`, the call goes on after a question of its tool.
     """
 
     id: int
     key: str
     call: ToolCall
     client: bool = False
+    answer: ToolAnswer | None = None
 
 
 class AskHuman(Struct, frozen=True, gc=False):
@@ -87,7 +112,7 @@ class AskHuman(Struct, frozen=True, gc=False):
     From `expires_at` on (seconds since the epoch), an approval is too late. With `unknown`, the
     call was approved before and may have run: the person decides whether it runs again. `takes` is
     the JSON Schema text for an edited answer to a node's own question; empty for a tool call, whose
-    edited arguments must fit the tool's schema.
+    edited arguments must fit the tool's schema. With `question`, the running tool of a call asks.
     """
 
     id: int
@@ -96,6 +121,7 @@ class AskHuman(Struct, frozen=True, gc=False):
     expires_at: float | None = None
     unknown: bool = False
     takes: str = ""
+    question: ToolQuestion | None = None
 
 
 class Invoke(Struct, frozen=True, gc=False):

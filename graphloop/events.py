@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from .effects import Ask, Note
+from .effects import Ask, Note, ToolQuestion
 from .policy import Rule
 from .rules import TemporalRule
 from .spending import NOTHING_SPENT, Budget, ChatSoFar, Spent
@@ -56,6 +56,7 @@ __all__ = [
     "Started",
     "Steered",
     "StopRequested",
+    "ToolAsked",
     "ToolReturned",
 ]
 
@@ -70,8 +71,7 @@ class Setup(Struct, frozen=True, gc=False):
         tool_choice: the run's tool choice, used instead of a node's; None to use the node's.
         budget: the limits on the spending of the run and its children.
         output: the schema of the final answer, sent on wires that have a field for it.
-        rules: the gate rules of the run's parent agents, outermost first; a call must pass each
-            of these rule sets.
+        rules: the gate rules of the parent agents, outermost first; a call must pass each set.
         depth: the number of parent agents of this run.
         depth_max: the highest `depth` that a child run may have.
         attended: whether the caller iterates the run and may change every turn.
@@ -105,11 +105,7 @@ class Setup(Struct, frozen=True, gc=False):
 
 
 class Started(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A run began with these messages and this user state.
-
-    `steering` are messages that the caller queued before the start: the first turn adds them to
-    the conversation. `chat` is set for a question of a chat.
-    """
+    """A run began; its first turn adds `steering`, queued before the start, to `messages`."""
 
     at: float
     run_id: str
@@ -144,8 +140,7 @@ class Resumed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """The driver is about to perform these effects, which may not be safe to repeat.
 
-    The driver journals this event before the effects start. If a started effect has no answer in
-    the journal, a resumed run cannot know whether the effect happened.
+    This event is journaled first: a started effect without an answer may have happened.
     `spent` is the usage of a failed attempt that may succeed later, when the run is resumed.
     `unbegun` are effects of an earlier `EffectsStarted` that the driver did not start after all.
     """
@@ -159,10 +154,9 @@ class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False
 class CallCheck(Struct, frozen=True, omit_defaults=True, gc=False):
     """The check of one call; `problem` is an error for the model to read, or empty.
 
-    `needs_approval` says that the tool itself asks for an approval. `held` and `unmet` name, for
-    each set of rules (outermost first), the conditions that are true and false for the call. A
-    condition in neither could not be evaluated, and counts against the call. `added` are decisions
-    of gates that the code gained before a resume: the journal does not hold their rules.
+    `needs_approval` is the tool's own word. `held` and `unmet` name, for each set of rules
+    (outermost first), the conditions that are true and false; one in neither counts against the
+    call. `added` are decisions of gates that the code gained before a resume.
     """
 
     problem: str = ""
@@ -181,13 +175,23 @@ class CallsChecked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class ToolReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A tool call ended, with success or failure; the model will read `content`, not `data`."""
+    """A tool call ended; the model will read `content`, not `data`. `spent` is the tool's own."""
 
     at: float
     effect: int
     content: str | tuple[UserPart, ...]
     status: ResultStatus = "ok"
     data: str = ""
+    spent: Spent = NOTHING_SPENT
+
+
+class ToolAsked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
+    """A tool asks a person: its call ends later, in a new effect, which brings the answer."""
+
+    at: float
+    effect: int
+    question: ToolQuestion
+    spent: Spent = NOTHING_SPENT
 
 
 class Decided(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
@@ -208,8 +212,7 @@ class Decided(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 class Changes(Struct, frozen=True, tag_field="kind", tag="changes", gc=False):
     """The changes that a `prepare_step` function returned; None leaves a field unchanged.
 
-    `messages`, `add_tools` and `withdraw_tools` apply to this and all later turns; the other fields
-    apply to this turn only.
+    `messages`, `add_tools` and `withdraw_tools` also apply to later turns; the others do not.
     """
 
     messages: tuple[Message, ...] | None = None
@@ -229,10 +232,9 @@ class StopRequested(Struct, frozen=True, tag_field="kind", tag="tripped", gc=Fal
 
 
 class NodeReturned(Struct, frozen=True, tag_field="kind", tag="left", gc=False):
-    """A function node has chosen the outcome whose class is named `outcome`.
+    """A function node has chosen an outcome: the name of its class, and its fields as JSON text.
 
-    `fields` are the fields of the outcome as JSON text. If `changed`, `state` replaces the run's
-    state. `notes` are messages that the function adds to the conversation.
+    If `changed`, `state` replaces the run's state. `notes` are added to the conversation.
     """
 
     outcome: str
@@ -343,8 +345,7 @@ class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     Args:
         messages: a new conversation, which also replaces this turn's reply; None for no change.
         append: messages to add after this turn's reply and results.
-        results: results for this turn's calls. A call without a result does not run; an existing
-            result is replaced.
+        results: the results of this turn's calls from now on; a call without one does not run.
         setup: a new setup (model, tools, tool choice, settings) for later turns, or None.
     """
 
@@ -357,10 +358,7 @@ class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """The caller sent a message during the run.
-
-    The model reads a steering message in the next turn, and a `follow_up` when the run would end.
-    """
+    """The caller sent a message for the next turn, or a `follow_up` for when the run would end."""
 
     at: float
     message: UserMessage
@@ -370,10 +368,9 @@ class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A caller, or a time limit (`timeout`), stopped the run; all pending effects are void.
 
-    A stopped run starts no more effects; it only follows its table to the end. With `after_step`,
-    which only a caller sets, the turn in progress finishes first. The run is then aborted, unless
-    that turn is its last anyway. `spent` is the known usage of the void effects. `unbegun` are the
-    void effects that have certainly not started. `said` is the partial text of the reply.
+    A stopped run only follows its table to the end. With `after_step`, which only a caller sets,
+    the turn in progress finishes first. `spent` is the known usage of the void effects. `unbegun`
+    are those that have certainly not started. `said` is the partial text of the reply.
     """
 
     at: float
@@ -389,6 +386,7 @@ Answering: TypeAlias = (
     ModelReplied
     | CallsChecked
     | ToolReturned
+    | ToolAsked
     | Decided
     | CallbackReturned
     | EffectFailed

@@ -49,6 +49,7 @@ from .events import (
     Resumed,
     Started,
     Steered,
+    ToolAsked,
     ToolReturned,
 )
 from .graph import NodeGraph
@@ -75,7 +76,7 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
     Invoke: CallbackReturned,
     StartRun: ChildEnded,
 }
-"""The event that answers each effect; `EffectFailed` may answer any of them."""
+"""The event that answers each effect; `EffectFailed` may answer any, and `ToolAsked` a tool."""
 
 OF_CALLS: Final = frozenset({CallTool, StartRun})
 """Effect types that may run a tool call of the turn; the effect's key tells whether one does."""
@@ -87,7 +88,7 @@ NOTHING: Final[Mapping[int, Effect]] = {}
 NONE_STARTED: Final = frozenset[int]()
 """No pending effects, shared so that no event has to create its own."""
 
-ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed})
+ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed, ToolAsked})
 """The event types of `Answering`; a look at the type is much faster than `isinstance`."""
 
 
@@ -139,7 +140,11 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         return _settle(graph, run, event, event, None)
     effect: int = event.effect  # type: ignore[union-attr]  # As `ANSWERING` says.
     answered = run.pending.get(effect)
-    if answered is None or (kind is not ANSWERS[type(answered)] and kind is not EffectFailed):
+    if answered is None or not (
+        kind is ANSWERS[type(answered)]
+        or kind is EffectFailed
+        or (kind is ToolAsked and type(answered) is CallTool)
+    ):
         raise _unexplained(run, event, effect)
     spent, pending, started = _spend(run, event, answered), NOTHING, NONE_STARTED
     if len(run.pending) > 1:
@@ -207,8 +212,11 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
     seconds = spent.seconds + elapsed_s
     if type(answered) is CallTool:
-        # A failed tool counts as well: it has run, or may have.
-        return evolve(spent, tool_calls=spent.tool_calls + 1, seconds=seconds)
+        # A failed tool counts as well: it has run, or may have. A tool that asks will go on.
+        calls = spent.tool_calls + (type(event) is not ToolAsked)
+        spent = evolve(spent, tool_calls=calls, seconds=seconds)
+        own: Spent = event.spent  # type: ignore[union-attr]  # As `ANSWERS` says.
+        return spent if own is NOTHING_SPENT else spent + own
     if elapsed_s:
         spent = evolve(spent, seconds=seconds)
     if type(event) is EffectsStarted:

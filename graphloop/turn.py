@@ -237,6 +237,13 @@ class Turn(Struct, frozen=True, gc=False):
         """Whether the key belongs to a call of this turn."""
         return self.place_of(key) is not None
 
+    def call_at(self, place: int) -> ToolCall:
+        """Return a call with the arguments that a gate allowed: a person may have edited them."""
+        call, verdict = self.calls[place], self.verdicts[place]
+        if verdict is None or not verdict.arguments:
+            return call
+        return evolve(call, arguments=verdict.arguments)
+
     def without_reply(self) -> Turn:
         """Return the turn without its reply, calls, verdicts and results."""
         return evolve(self, reply=None, calls=(), verdicts=(), results=())

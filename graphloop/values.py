@@ -304,7 +304,7 @@ class ToolSpec(Struct, frozen=True, gc=False):
     `definition` of another tool has further fields that its wire format adds. A
     turn ends the run if all its calls succeeded and were of tools with `ends`. A turn also ends the
     run if a call of an `agent` with `ends` succeeded. Calls of tools with the same non-empty `lock`
-    never overlap.
+    never overlap. `server` names the foreign server that runs the tool, for people.
     """
 
     name: str
@@ -315,6 +315,7 @@ class ToolSpec(Struct, frozen=True, gc=False):
     definition: str = ""
     lock: str = ""
     wire: str = ""
+    server: str = ""
 
     @property
     def takes_over(self) -> bool:

@@ -42,12 +42,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     names = inspect.signature(pyfuncitem.obj).parameters
-    asyncio.run(_in_time(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})))
+    test = pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names})
+    marked = pyfuncitem.get_closest_marker("deadline")
+    asyncio.run(_in_time(test, DEADLINE_S if marked is None else marked.args[0]))
     return True
 
 
-async def _in_time(test: Coroutine[object, object, None]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
+async def _in_time(test: Coroutine[object, object, None], deadline_s: float) -> None:
+    async with asyncio.timeout(deadline_s):
         await test
 
 

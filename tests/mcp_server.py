@@ -7,24 +7,36 @@ import base64
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from mcp.server import MCPServer
+from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
+from mcp.server.mcpserver.prompts.base import AssistantMessage, UserMessage
+from mcp.server.mcpserver.resolve import Elicit, Resolve, Sample
+from mcp.server.request_state import RequestStateSecurity
 from mcp.types import (
     AudioContent,
     BlobResourceContents,
     CallToolResult,
+    CreateMessageResult,
     EmbeddedResource,
     ImageContent,
     ResourceLink,
+    SamplingMessage,
     TextContent,
     TextResourceContents,
     ToolAnnotations,
 )
+from pydantic import BaseModel
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
-server = MCPServer("desk", instructions="A desk of tests.")
+server = MCPServer(
+    "desk",
+    instructions="A desk of tests.",
+    # A key that outlives the process: answers may come to the next one.
+    request_state_security=RequestStateSecurity(keys=[b"k" * 32]),
+)
 
 
 @server.tool()
@@ -113,6 +125,95 @@ async def learn_in_silence(description: str) -> str:
     """Change the description of `add`, and tell nobody."""
     server.remove_tool("add")
     server.add_tool(add, description=description)
+    return "changed"
+
+
+booked: list[str] = []
+
+
+class Size(BaseModel):
+    """The answer to a question."""
+
+    size: int
+
+
+class Yes(BaseModel):
+    """The answer to another question."""
+
+    sure: bool = True
+
+
+def which_size(what: str) -> Elicit[Size]:
+    """Ask for a size."""
+    return Elicit(f"Which size of {what}?", Size)
+
+
+def whether_sure(size: Annotated[Size, Resolve(which_size)]) -> Elicit[Yes]:
+    """Ask once more."""
+    return Elicit(f"Really {size.size}?", Yes)
+
+
+def short_form(what: str) -> Sample:
+    """Ask the client's model."""
+    asked = SamplingMessage(role="user", content=TextContent(text=f"Shorten: {what}"))
+    return Sample([asked], max_tokens=20, system_prompt="Be brief.")
+
+
+@server.tool(structured_output=False)
+def book(what: str, size: Annotated[ElicitationResult[Size], Resolve(which_size)]) -> str:
+    """Book something, in a size that a person says."""
+    booked.append(what)
+    said = f"size {size.data.size}" if isinstance(size, AcceptedElicitation) else size.action
+    return f"{what}: {said}, {len(booked)} booked"
+
+
+@server.tool(structured_output=False)
+def book_surely(
+    what: str,
+    size: Annotated[Size, Resolve(which_size)],
+    sure: Annotated[Yes, Resolve(whether_sure)],
+) -> str:
+    """Book something after two questions."""
+    return f"{what}: size {size.size}, sure {sure.sure}"
+
+
+@server.tool(structured_output=False)
+def shorten(what: str, said: Annotated[CreateMessageResult, Resolve(short_form)]) -> str:
+    """Shorten a text with the client's model."""
+    return f"{said.model}: {getattr(said.content, 'text', '')}"
+
+
+@server.resource("desk://report", mime_type="text/markdown")
+def report() -> str:
+    """A report."""
+    return "# All is well"
+
+
+@server.resource("desk://pixel", mime_type="image/png")
+def pixel() -> bytes:
+    """A picture."""
+    return base64.b64decode(PIXEL)
+
+
+@server.prompt()
+def letter(customer: str, tone: str = "kind") -> list[UserMessage | AssistantMessage]:
+    """Write a letter."""
+    return [UserMessage(f"Write to {customer}, be {tone}."), AssistantMessage("Dear")]
+
+
+def add_three(a: int, b: int, c: int = 0) -> int:
+    """Add up to three numbers."""
+    return a + b + c
+
+
+@server.tool()
+async def change_in_silence(kind: Literal["schema", "hints", "gone"]) -> str:
+    """Change `add` in another part than its description, and tell nobody."""
+    server.remove_tool("add")
+    if kind == "hints":
+        server.add_tool(add, annotations=ToolAnnotations(read_only_hint=True))
+    elif kind == "schema":
+        server.add_tool(add_three, name="add", description=add.__doc__)
     return "changed"
 
 

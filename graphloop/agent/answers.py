@@ -20,7 +20,7 @@ from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, ToolReturned
 from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, verify
-from ..questions import Pending, ask_key, bad_edit, capability_of, question_of
+from ..questions import Pending, ask_key, bad_answer, capability_of, question_of
 from ..run import Run
 from ..tools import Toolbox, ToolOutcome, outcome_of_error, outcome_of_value
 from ..values import ResultStatus, UserPart
@@ -128,9 +128,7 @@ class Answers(Struct, frozen=True):
             if isinstance(effect, AskHuman) and (key := path_key(run, effect)) in self.approvals:
                 place, approval = f"approvals[{key!r}]", approval_from(self.approvals[key])
                 refuse_edit(place, approval, unknown=effect.unknown)
-                problem = approval.approved and bad_edit(
-                    effect.call.name, effect.takes, approval.edit, toolbox
-                )
+                problem = approval.approved and bad_answer(effect, approval, toolbox)
                 if problem:
                     raise ConfigError(f"{place}: the edited arguments fail: {problem}")
 
@@ -208,7 +206,7 @@ class Answers(Struct, frozen=True):
             refusal = f"the approval is {problem}." if problem else ""
         if not refusal and ask.unknown and approval.edit:
             refusal = AS_IT_WAS
-        unfit = bad_edit(ask.call.name, ask.takes, approval.edit, toolbox)
+        unfit = bad_answer(ask, approval, toolbox)
         if not refusal and unfit is not None:
             refusal = f"the edited arguments fail: {unfit}"
         if refusal:

@@ -101,7 +101,7 @@ def _asker(display: Display, *, kept: bool) -> Approver:
         async with one_at_a_time:
             with display.aside():
                 call = call_text(pending.name, pending.arguments, ASKED_MAX)
-                tell_error(f"\n? {agents_text(pending.agents)}{call}")
+                tell_error(f"\n? {agents_text(pending.agents, pending.server)}{call}")
                 if pending.unknown:
                     tell_error(UNKNOWN)
                 return await _answer(pending, kept=kept)

@@ -30,7 +30,7 @@ from .display import ask_text
 from .errors import Status, tell_error
 from .options import RunId, StorePath, Text
 from .stored import Origin, answers_text, find_run, opened
-from .text import call_text
+from .text import agents_text, call_text
 
 __all__ = ["approve_command"]
 
@@ -86,7 +86,7 @@ async def _approve(run: str, call: str, where: str | None, answer: Approval) -> 
             f"({answers.get(ask.key, 'answered')}): the first answer counts."
         )
     how = "denied" if not answer.approved else "approved, edited" if answer.edit else "approved"
-    approved_call = call_text(ask.name, answer.edit or ask.arguments)
+    approved_call = _call_of(ask, answer.edit)
     sys.stdout.write(f"{how} {approved_call}, {ask.key} of run {run_id}\n")
     if ask.unknown and answer.approved:
         tell_error("warning: it may have run already; it will run again.")
@@ -125,4 +125,9 @@ def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str,
 
 
 def _listed(asks: Sequence[Ask]) -> str:
-    return ", ".join(f"{ask.key} {call_text(ask.name, ask.arguments)}" for ask in asks)
+    return ", ".join(f"{ask.key} {_call_of(ask)}" for ask in asks)
+
+
+def _call_of(ask: Ask, edit: str = "") -> str:
+    """Return the text of a call with the server that runs it, perhaps with edited arguments."""
+    return f"{agents_text((), ask.server)}{call_text(ask.name, edit or ask.arguments)}"

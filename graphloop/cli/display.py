@@ -322,7 +322,7 @@ def ask_text(ask: Ask | Pending) -> str:
     kind = "approval of " if ask.kind == "approval" else "the result of "
     call = call_text(ask.name, ask.arguments, ASKED_MAX)
     unknown = "; it may have run already" if ask.unknown else ""
-    return f"{kind}{agents_text(ask.agents)}{call}{unknown}"
+    return f"{kind}{agents_text(ask.agents, ask.server)}{call}{unknown}"
 
 
 def state_text(run: Run[S]) -> str:

@@ -36,6 +36,7 @@ from ..events import (
     Event,
     ModelReplied,
     Started,
+    ToolAsked,
     ToolReturned,
 )
 from ..questions import pending_of
@@ -66,7 +67,7 @@ DENIED: Final = {"deny", "invalid", "unknown"}
 APART: Final = {"type", "at", "effect", "spent"}
 """The fields of an event that are printed in columns of their own, or as a number of tokens."""
 
-SPENDING: Final = (Cancelled, ChildEnded, EffectFailed)
+SPENDING: Final = (Cancelled, ChildEnded, EffectFailed, ToolAsked, ToolReturned)
 """The events that hold what others have spent; `EffectsStarted` has a line of its own."""
 
 Upto: TypeAlias = Annotated[int | None, typer.Option(metavar="N", help="Stop after this event.")]

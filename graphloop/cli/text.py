@@ -83,8 +83,12 @@ def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str
     return f"{one_line(name, ARGUMENTS_MAX)}({one_line(shown, length_max)})"
 
 
-def agents_text(agents: Iterable[str]) -> str:
-    """Return the prefix that names the sub-agents of a call, such as `desk > payer > `."""
+def agents_text(agents: Iterable[str], server: str = "") -> str:
+    """Return the prefix that names the sub-agents of a call and the server of its tool.
+
+    For example `desk > payer > `, or `MCP server 'bank' > `.
+    """
+    agents = (*agents, f"MCP server {server!r}") if server else agents
     return "".join(f"{clean(name)} > " for name in agents)
 
 

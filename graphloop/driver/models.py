@@ -131,9 +131,12 @@ class Models(Struct, Generic[S], eq=False):
         return None
 
     def unfinished(self) -> Spent:
-        """Return the usage of all unfinished calls, as far as reported, and clear `calls`."""
+        """Return the usage of all unfinished calls, also those of tools, and forget them."""
+        of_tools = self.performer.spendings
         spent = sum([call.spent for call in self.calls.values()], Spent())
+        spent = sum([call.spent for call in of_tools.values()], spent)
         self.calls.clear()
+        of_tools.clear()
         return spent
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from typing import Final, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -26,18 +27,22 @@ from ..events import (
     Failure,
     NodeReturned,
     Steered,
+    ToolAsked,
     ToolReturned,
 )
-from ..policy import Approval, Policy, denial, verify
-from ..questions import bad_edit, capability_of
+from ..policy import Approval, Policy, denial
+from ..questions import with_valid_edit, with_valid_token
 from ..run import Run
+from ..spending import NOTHING_SPENT
 from ..stores import check_callback_answer, check_state
 from ..tools import (
     NO_GATES,
     REPEATABLE,
     UNREAD,
+    CallSpending,
     Gates,
     ProgressReports,
+    ToolAsks,
     ToolContext,
     ToolOutcome,
     ToolProgress,
@@ -45,6 +50,8 @@ from ..tools import (
     awaited,
     conditions_of,
     gates_of,
+    metered,
+    paid,
     rules_of,
     unknown_outcome,
 )
@@ -80,6 +87,7 @@ class Performer(Struct, Generic[S], eq=False):
     _ports: Ports[S]
     exception: Exception | None = None
     hear: Callable[[ToolProgress], bool] | None = None
+    spendings: dict[int, CallSpending] = {}
     _started: frozenset[int] = frozenset()
     _first_id: int = 0
     _values: dict[str, tuple[str, object]] = {}
@@ -187,6 +195,8 @@ class Performer(Struct, Generic[S], eq=False):
         """
         try:
             match effect:
+                case CallTool(client=True) if self._is_handed_in(effect.key):
+                    event = self._handed_in(effect)
                 case CallTool():
                     event = await self._call_tool(effect, run)
                 case CheckCalls():
@@ -219,13 +229,15 @@ class Performer(Struct, Generic[S], eq=False):
         is_it = (failure.error, failure.message) == (known_name(raised), str(raised))
         return raised if is_it else None
 
+    def _handed_in(self, effect: CallTool) -> Answering:
+        """Return the result of a client tool's call that came with the conversation."""
+        assert self._ports.settle is not None, "it is handed in"
+        given = self._ports.settle(effect)
+        assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
+        return ToolReturned(self._ports.clock(), effect.id, given.content, given.status, given.data)
+
     async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
         call, ports = effect.call, self._ports
-        if effect.client and self._is_handed_in(effect.key):
-            assert ports.settle is not None, "it is handed in"
-            given = ports.settle(effect)
-            assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
-            return ToolReturned(ports.clock(), effect.id, given.content, given.status, given.data)
         tool = ports.toolbox.get(call.name)
         if tool is None:
             raise ConfigError(
@@ -240,8 +252,10 @@ class Performer(Struct, Generic[S], eq=False):
             )
         turn, key = run.turn.number, effect.key
         reports = None if self.hear is None else ProgressReports(self.hear, key, call.name)
+        meter = partial(metered, self.spendings, effect.id, run, ports.price)
+        known = run.id, key, call.id, turn, run.messages, ports.path
         context = ToolContext(
-            run.id, key, call.id, turn, run.messages, ports.path, deps=ports.deps, reports=reports
+            *known, deps=ports.deps, reports=reports, answer=effect.answer, meter=meter
         )
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
         if effect.id in self._started:
@@ -254,16 +268,21 @@ class Performer(Struct, Generic[S], eq=False):
             elif effect.client:
                 raise LeftOpen
             else:
-                known, value = self._values.pop(effect.key, ("", UNREAD))
-                value = value if known == call.arguments else UNREAD
+                read, value = self._values.pop(effect.key, ("", UNREAD))
+                value = value if read == call.arguments else UNREAD
                 try:
                     outcome = await tool.run(call.arguments, context, value)
+                except ToolAsks as asks:
+                    spent = paid(self.spendings, effect.id)
+                    return ToolAsked(ports.clock(), effect.id, asks.question, spent)
                 finally:
                     if reports is not None:
                         reports.close()
         if outcome == "unknown":
             outcome = unknown_outcome(call.name)
-        return ToolReturned(ports.clock(), effect.id, outcome.content, outcome.status, outcome.data)
+        spent = paid(self.spendings, effect.id) if self.spendings else NOTHING_SPENT
+        content, status, data = outcome.content, outcome.status, outcome.data
+        return ToolReturned(ports.clock(), effect.id, content, status, data, spent)
 
     async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
         """Return the end of an unstarted child run if a gate added on resume denies its call."""
@@ -354,25 +373,11 @@ class Performer(Struct, Generic[S], eq=False):
             assert isinstance(given, Approval), "a question is answered with an approval"
         else:
             assert approve is not None, "can_perform has been asked"
-            given = self._meant(effect, await approve(effect, run), run)
-        approval = self._checked(effect, given)
+            given, secret = await approve(effect, run), self._ports.secret
+            given = with_valid_token(effect, given, run, secret, self._ports.clock)
+        approval = with_valid_edit(effect, given, self._ports.toolbox)
         decision = approval.approved, approval.reason, approval.edit
         return Decided(self._ports.clock(), effect.id, *decision)
-
-    def _meant(self, effect: AskHuman, approval: Approval, run: Run[S]) -> Approval:
-        """Return the approval, or a denial if its token is not valid for this call."""
-        if not (approval.approved and approval.token):
-            return approval
-        expected, secret = capability_of(run, effect), self._ports.secret
-        refusal = verify(approval.token, expected, secret=secret, now=self._ports.clock())
-        return approval if not refusal else Approval(False, f"the approval is {refusal}.")  # noqa: FBT003
-
-    def _checked(self, effect: AskHuman, approval: Approval) -> Approval:
-        """Return the approval, or a denial if its edited arguments are not valid."""
-        if not approval.approved:
-            return approval
-        problem = bad_edit(effect.call.name, effect.takes, approval.edit, self._ports.toolbox)
-        return Approval(False, f"edited arguments: {problem}") if problem else approval  # noqa: FBT003
 
     async def _invoke(self, effect: Invoke, run: Run[S]) -> Answering:
         callback = self._ports.callbacks.get(effect.callback)

@@ -12,12 +12,16 @@ from ..lazy import front_door
 
 if TYPE_CHECKING:
     from .definitions import Definition, changes, pins_of, pins_text, read_pins
+    from .materials import Prompt, PromptArgument, Resource
     from .remote import remote_names, remote_tools
     from .server import Server, http, stdio
     from .target import ServerOptions
 
 __all__ = [
     "Definition",
+    "Prompt",
+    "PromptArgument",
+    "Resource",
     "Server",
     "ServerOptions",
     "changes",
@@ -34,6 +38,7 @@ __getattr__ = front_door(
     __name__,
     {
         ".definitions": ("Definition", "changes", "pins_of", "pins_text", "read_pins"),
+        ".materials": ("Prompt", "PromptArgument", "Resource"),
         ".remote": ("remote_names", "remote_tools"),
         ".server": ("Server", "http", "stdio"),
         ".target": ("ServerOptions",),

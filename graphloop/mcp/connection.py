@@ -14,22 +14,55 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    suppress,
+)
 from contextvars import Context
-from typing import Any, Final, TypeAlias, TypeVar, cast, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import anyio
-from httpx2 import AsyncClient, HTTPError, Timeout
+from httpx2 import AsyncClient, Timeout
 from mcp import Client, MCPError
+from mcp.client.context import ClientRequestContext
 from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-from mcp.types import CONNECTION_CLOSED, Implementation, ToolListChangedNotification
+from mcp.types import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    CreateMessageRequestParams,
+    CreateMessageResult,
+    ElicitRequestParams,
+    ElicitResult,
+    ErrorData,
+    Implementation,
+    InputRequiredResult,
+    ToolListChangedNotification,
+)
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 
-from ..errors import ConfigError, ToolError
+from ..errors import ConfigError
+from ..media import MediaPart
+from ..tools import ToolContext
+from ..values import Message, TextPart
+from .asking import Json, Rounds
 from .definitions import Definition
+from .inputs import Inputs, sampled
+from .live_call import LiveCall
+from .materials import Prompt, Resource
 from .process import ServerLog, launched
-from .results import value_of
-from .target import Address, Command, Lost, Mode
+from .requests import all_pages, as_tool_errors, error_words, first_cause, is_lost, request_of
+from .results import (
+    definition_of,
+    messages_of_prompt,
+    parts_of_resource,
+    prompt_of,
+    resource_of,
+    value_of,
+)
+from .target import Address, Command, Lost, Mode, Taken
 
 __all__ = ["Connection"]
 
@@ -37,8 +70,7 @@ T = TypeVar("T")
 _Outcome: TypeAlias = tuple[list[T], Exception | None]
 """The result of a request in a list, or an empty list and its error."""
 
-PAGES_MAX: Final = 100
-"""The most pages of a list that are read; a server could send pages for ever."""
+NO_CALL: Final = "A request is answered only while a call of a tool runs."
 # Without a handler, the SDK's records of each bad line would go to the terminal.
 for _name in ("mcp", "client"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
@@ -52,6 +84,7 @@ class Connection:
         target: where the server is.
         name: the server's name in errors and logs.
         mode: how the protocol's version is found out.
+        inputs: what the server gets that asks for inputs.
         changed: is awaited when the server says that its tools have changed.
     """
 
@@ -60,9 +93,12 @@ class Connection:
         target: Command | Address,
         name: str,
         mode: Mode,
+        inputs: Inputs,
         changed: Callable[[Connection], Awaitable[object]],
     ) -> None:
         self._target, self._name, self._mode, self._changed = target, name, mode, changed
+        self._inputs, self._one_call = inputs, asyncio.Lock()
+        self._live: LiveCall | None = None
         self.log = ServerLog(name)
         self._client: Client | None = None
         self._requests: asyncio.TaskGroup | None = None
@@ -78,6 +114,11 @@ class Connection:
     def is_usable(self) -> bool:
         """Whether requests may be sent, now or once the connection is open."""
         return not self._stopped.is_set() and not self._owner.done()
+
+    @property
+    def held(self) -> str:
+        """The name of the question that the server waits for; empty while it waits for none."""
+        return "" if self._live is None else self._live.token
 
     @property
     def is_closed(self) -> bool:
@@ -103,7 +144,7 @@ class Connection:
         if self._client is None:
             raise ConfigError(
                 f"MCP server {self._name!r}: expected a server that speaks MCP, found: "
-                f"{_described(self._failure)}.{self.log.quoted} Fix: run it by hand, and check the "
+                f"{error_words(self._failure)}.{self.log.quoted} Fix: run it by hand; check the "
                 "command, the URL and the key."
             ) from self._failure
 
@@ -125,22 +166,28 @@ class Connection:
             Lost: the connection ended first.
             Exception: any other error of the SDK; `MCPError` is the server's own.
         """
-        client = self._client
-        if client is None or self._stopped.is_set():
-            raise Lost(f"the connection has ended.{self.log.quoted}")
-        task = self._start(ask(client))
+        task = self._sent(ask)
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
             task.cancel()
             raise
+        return self._answer(task)
+
+    def _sent(self, ask: Callable[[Client], Awaitable[T]]) -> asyncio.Task[_Outcome[T]]:
+        if self._client is None or self._stopped.is_set():
+            raise Lost(f"the connection has ended.{self.log.quoted}")
+        return self._start(ask(self._client))
+
+    def _answer(self, task: asyncio.Task[_Outcome[T]]) -> T:
+        """Return the answer to a request that is over."""
         if task.cancelled():
             raise Lost(f"the connection has ended.{self.log.quoted}")
         answer, error = task.result()
         if error is None:
             return answer[0]
-        if _is_lost(error):
-            raise Lost(f"{_described(error)}.{self.log.quoted}") from error
+        if is_lost(error):
+            raise Lost(f"{error_words(error)}.{self.log.quoted}") from error
         raise error
 
     async def definitions(self) -> tuple[Definition, ...]:
@@ -150,62 +197,130 @@ class Connection:
             Lost: the connection has ended, or the server knows it no longer.
         """
 
-        async def pages(client: Client) -> list[Definition]:
-            found: list[Definition] = []
-            cursor, known = None, set[str]()
-            for _ in range(PAGES_MAX):
-                page = await client.list_tools(cursor=cursor, cache_mode="refresh")
-                for tool in page.tools:
-                    hints = tool.annotations
-                    found.append(
-                        Definition(
-                            tool.name,
-                            tool.description or "",
-                            tool.input_schema,
-                            tool.output_schema,
-                            read_only=bool(hints and hints.read_only_hint),
-                            idempotent=bool(hints and hints.idempotent_hint),
-                        )
-                    )
-                cursor = page.next_cursor
-                if not cursor or cursor in known:
-                    break
-                known.add(cursor)
-            return found
+        async def page(client: Client, cursor: str | None) -> tuple[list[Definition], str | None]:
+            found = await client.list_tools(cursor=cursor, cache_mode="refresh")
+            return [definition_of(tool) for tool in found.tools], found.next_cursor
 
+        return await self._listed(page)
+
+    async def resources(self) -> tuple[Resource, ...]:
+        """Return the resources that the server offers; `Lost` as for `definitions`."""
+
+        async def page(client: Client, cursor: str | None) -> tuple[list[Resource], str | None]:
+            found = await client.list_resources(cursor=cursor)
+            return [resource_of(each) for each in found.resources], found.next_cursor
+
+        return await self._listed(page)
+
+    async def prompts(self) -> tuple[Prompt, ...]:
+        """Return the prompts that the server offers; `Lost` as for `definitions`."""
+
+        async def page(client: Client, cursor: str | None) -> tuple[list[Prompt], str | None]:
+            found = await client.list_prompts(cursor=cursor)
+            return [prompt_of(each) for each in found.prompts], found.next_cursor
+
+        return await self._listed(page)
+
+    async def read(self, uri: str) -> tuple[TextPart | MediaPart, ...]:
+        """Return the content of a resource.
+
+        Raises:
+            ConfigError: the server refuses, such as for an unknown address.
+        """
+        return parts_of_resource(await self._given(lambda client: client.read_resource(uri)))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[Message, ...]:
+        """Return the messages of a prompt; `ConfigError` as for `read`."""
+        return messages_of_prompt(
+            await self._given(lambda client: client.get_prompt(name, arguments))
+        )
+
+    async def _given(self, ask: Callable[[Client], Awaitable[T]]) -> T:
         try:
-            return tuple(await self.request(pages))
-        except MCPError as error:  # Such as a session that a restarted server does not know.
+            return await self.request(ask)
+        except (MCPError, RuntimeError) as error:
+            raise ConfigError(f"MCP server {self._name!r} refuses: {error}") from error
+
+    async def _listed(
+        self, page: Callable[[Client, str | None], Awaitable[tuple[list[T], str | None]]]
+    ) -> tuple[T, ...]:
+        try:
+            return tuple(await self.request(lambda client: all_pages(client, page)))
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND:
+                return ()
+            # Such as a session that a restarted server does not know.
             raise Lost(f"{error}.{self.log.quoted}") from error
 
     async def call(
         self,
         name: str,
         arguments: dict[str, object],
-        report: Callable[[float, float | None, str], Awaitable[None]],
+        context: ToolContext,
+        rounds: Rounds | None = None,
     ) -> object:
         """Return the result of a call in a form that a tool may return.
 
         Args:
             name: the server's name of the tool.
             arguments: the checked arguments.
-            report: takes how far the call is.
+            context: takes how far the call is, and counts the models that the server asks.
+            rounds: the answers that the server has asked for; None for a new call.
 
         Raises:
             Lost: the connection ended before the answer came.
+            Taken: the server waits for an answer to another call.
+            ToolAsks: the server asks a person.
             ToolError: the server reports a failure.
         """
+        client = self._client
+        is_old = client is None or client.protocol_version in HANDSHAKE_PROTOCOL_VERSIONS
+        if is_old and self._inputs.are_offered:
+            async with self._one_call:
+                if self._live is not None:
+                    raise Taken
+                self._live = live = LiveCall(self._name, context)
+                live.follow(self._sent(request_of(name, arguments, live)))
+                return await self._followed(live)
+        while True:  # `Inputs` bounds the rounds.
+            with as_tool_errors():
+                answer = await self.request(request_of(name, arguments, context, rounds))
+            if not isinstance(answer, InputRequiredResult):
+                return value_of(answer)
+            rounds = await self._inputs.gathered(answer, rounds, context)
 
-        async def told(progress: float, total: float | None, message: str | None) -> None:
-            await report(progress, total, message or "")
+    async def go_on(self, response: Json, context: ToolContext) -> object:
+        """Give the server the answer that it waits for, and return the result of the call.
 
+        Raises:
+            Exception: the errors of `call`.
+        """
+        assert self._live is not None, "the server waits"
+        self._live.answer(response, context)
+        return await self._followed(self._live)
+
+    async def _followed(self, live: LiveCall) -> object:
         try:
-            answer = await self.request(
-                lambda client: client.call_tool(name, arguments, progress_callback=told)
-            )
-        except (MCPError, RuntimeError) as error:  # A result that misses its schema is the latter.
-            raise ToolError(str(error)) from error
-        return value_of(answer)
+            with as_tool_errors():
+                return value_of(self._answer(await live.ended()))
+        finally:
+            if not live.token:
+                self._live = None
+
+    async def _elicit(
+        self, context: ClientRequestContext, params: ElicitRequestParams
+    ) -> ElicitResult | ErrorData:
+        if self._live is None:
+            return ErrorData(code=INVALID_REQUEST, message=f"{NO_CALL} ({context.request_id})")
+        return await self._live.elicit(params)
+
+    async def _sample(
+        self, context: ClientRequestContext, params: CreateMessageRequestParams
+    ) -> CreateMessageResult | ErrorData:
+        model = self._inputs.model
+        if self._live is None or model is None:
+            return ErrorData(code=INVALID_REQUEST, message=f"{NO_CALL} ({context.request_id})")
+        return await sampled(model, params, self._live.context)
 
     async def _own(self) -> None:
         try:
@@ -220,7 +335,7 @@ class Connection:
                         for task in self._running:
                             task.cancel()
         except BaseException as error:
-            self._failure = _first_cause(error)
+            self._failure = first_cause(error)
             if isinstance(self._failure, Exception):
                 return  # `open` and the requests tell it.
             raise
@@ -243,6 +358,8 @@ class Connection:
                 mode=self._mode,
                 cache=None,
                 message_handler=self._hear,
+                elicitation_callback=self._elicit if self._inputs.ask else None,
+                sampling_callback=None if self._inputs.model is None else self._sample,
                 client_info=Implementation(name="graphloop", version="1"),
             )
             yield await stack.enter_async_context(client)
@@ -278,27 +395,3 @@ async def _outcome(work: Awaitable[T]) -> _Outcome[T]:
         return [await work], None
     except Exception as error:  # noqa: BLE001 - `request` raises it in the caller.
         return [], error
-
-
-def _first_cause(error: BaseException) -> BaseException:
-    """Return the error that began it; groups of errors have messages of no use."""
-    cause = error
-    while isinstance(cause, BaseExceptionGroup):
-        # isinstance does not know the type of the errors.
-        cause = cast("BaseExceptionGroup[BaseException]", cause).exceptions[0]
-    return cause
-
-
-def _described(error: BaseException | None) -> str:
-    if error is None:
-        return "it was closed"
-    cause = _first_cause(error)
-    return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
-
-
-def _is_lost(error: BaseException) -> bool:
-    """Whether an error says that the connection has ended, rather than the request failed."""
-    cause = _first_cause(error)
-    if isinstance(cause, MCPError):
-        return cause.code == CONNECTION_CLOSED
-    return isinstance(cause, HTTPError | anyio.ClosedResourceError | anyio.BrokenResourceError)

@@ -1,7 +1,7 @@
 """Definition: a tool as an MCP server describes it, and files of pinned definitions.
 
-The fingerprint of a definition covers all that a model reads of it. A server that changes a tool
-later gets no call of it: the new text may ask the model for what no person has seen.
+The fingerprint of a definition covers all that a server says of the tool. A server that changes a
+tool later gets no call of it: the new text may ask the model for what no person has seen.
 """
 
 from __future__ import annotations
@@ -42,13 +42,14 @@ class Definition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of the name, the description and the schemas, in hexadecimal digits."""
-        shown = _whole([self.name, self.description, self.input_schema, self.output_schema])
+        """The SHA-256 of all that the server says of the tool, in hexadecimal digits."""
+        said = [self.read_only, self.idempotent]
+        shown = _whole([self.name, self.description, self.input_schema, self.output_schema, *said])
         return sha256(msgspec.json.encode(shown, order="deterministic")).hexdigest()
 
     def difference(self, other: Definition) -> str:
         """Return the fields in which the fingerprint of `other` differs, as a text."""
-        fields = ("description", "input_schema", "output_schema")
+        fields = ("description", "input_schema", "output_schema", "read_only", "idempotent")
         return ", ".join(name for name in fields if getattr(self, name) != getattr(other, name))
 
 

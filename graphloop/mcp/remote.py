@@ -115,6 +115,7 @@ def remote_tool(
         ),
         effect=effect,
         timeout_s=options.get("timeout_s", TIMEOUT_S),
+        server=server.name,
     )
 
 

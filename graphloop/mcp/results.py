@@ -1,4 +1,4 @@
-"""Results: what the answer of an MCP server to a call is for a model and for programs."""
+"""Results: what the answers of an MCP server are for models and for programs."""
 
 from __future__ import annotations
 
@@ -12,17 +12,32 @@ from mcp.types import (
     CallToolResult,
     ContentBlock,
     EmbeddedResource,
+    GetPromptResult,
     ImageContent,
+    ReadResourceResult,
     ResourceLink,
     TextContent,
 )
+from mcp.types import Prompt as McpPrompt
+from mcp.types import Resource as McpResource
+from mcp.types import Tool as McpTool
 
 from ..errors import ToolError
 from ..media import Inline, MediaPart
 from ..tools import ToolReturn
-from ..values import TextPart
+from ..values import AssistantMessage, Message, TextPart, UserMessage
+from .definitions import Definition
+from .materials import Prompt, PromptArgument, Resource
 
-__all__ = ["value_of"]
+__all__ = [
+    "definition_of",
+    "messages_of_prompt",
+    "part_of",
+    "parts_of_resource",
+    "prompt_of",
+    "resource_of",
+    "value_of",
+]
 
 
 def value_of(result: CallToolResult) -> object:
@@ -34,7 +49,7 @@ def value_of(result: CallToolResult) -> object:
     Raises:
         ToolError: the server says that the call failed, or sent media that is not base64.
     """
-    parts = _joined([_part(block) for block in result.content])
+    parts = _joined([part_of(block) for block in result.content])
     structured: object = result.structured_content
     if result.is_error:
         text = parts[0].text if parts and isinstance(parts[0], TextPart) else ""
@@ -49,7 +64,56 @@ def value_of(result: CallToolResult) -> object:
     return content if structured is None else ToolReturn(content, structured)
 
 
-def _part(block: ContentBlock) -> TextPart | MediaPart:
+def definition_of(tool: McpTool) -> Definition:
+    """Return a server's description of a tool."""
+    hints = tool.annotations
+    return Definition(
+        tool.name,
+        tool.description or "",
+        tool.input_schema,
+        tool.output_schema,
+        read_only=bool(hints and hints.read_only_hint),
+        idempotent=bool(hints and hints.idempotent_hint),
+    )
+
+
+def resource_of(resource: McpResource) -> Resource:
+    """Return what a server tells of a resource."""
+    name, description = resource.name, resource.description or ""
+    return Resource(resource.uri, name, description, resource.mime_type or "", resource.size)
+
+
+def parts_of_resource(result: ReadResourceResult) -> tuple[TextPart | MediaPart, ...]:
+    """Return the texts and media of a resource that was read, in order."""
+    return tuple([part_of(EmbeddedResource(resource=content)) for content in result.contents])
+
+
+def prompt_of(prompt: McpPrompt) -> Prompt:
+    """Return what a server tells of a prompt."""
+    arguments = [
+        PromptArgument(each.name, each.description or "", bool(each.required))
+        for each in prompt.arguments or ()
+    ]
+    return Prompt(prompt.name, prompt.description or "", tuple(arguments))
+
+
+def messages_of_prompt(result: GetPromptResult) -> tuple[Message, ...]:
+    """Return the messages of a prompt; neighbours of one role stay apart."""
+    return tuple(
+        [
+            UserMessage(content) if message.role == "user" else AssistantMessage(content)
+            for message in result.messages
+            for content in [(part_of(message.content),)]
+        ]
+    )
+
+
+def part_of(block: ContentBlock) -> TextPart | MediaPart:
+    """Return a block of content as a part of a message.
+
+    Raises:
+        ToolError: it is media that is not base64.
+    """
     match block:
         case TextContent():
             return TextPart(block.text)

@@ -7,21 +7,24 @@ what the model read is refused. An agent closes the servers of its tools (`Agent
 
 from __future__ import annotations
 
-import asyncio
 import json
 import logging
-import sys
+import os
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, Unpack, final
-from weakref import WeakKeyDictionary
 
 from ..errors import ConfigError, ToolError, not_among
-from ..tools import AnyTool, ToolContext, ToolOutcome, legal_name
+from ..media import MediaPart
+from ..providers import resolve
+from ..tools import AnyTool, ToolAsks, ToolContext, ToolOutcome, legal_name
+from ..values import Message, TextPart
+from .asking import HeldCall, Json, answered, response_to, waiting_for
+from .connections import Connections
 from .definitions import Definition, changes, read_pins, write_pins
+from .materials import Prompt, Resource
 from .remote import remote_tool, remote_tools, wanted
-from .target import TIMEOUT_S, Address, Command, Lost, ServerOptions, check_options
+from .target import Address, Command, Lost, ServerOptions, Taken, check_options
 
 if TYPE_CHECKING:
     from httpx2 import Auth
@@ -109,12 +112,13 @@ class Server:
 
     def __init__(self, target: Command | Address, title: str, options: ServerOptions) -> None:
         check_options(options)
-        self._target, self.options = target, options
+        self.options = options
         self.name: Final = options.get("name") or title
-        self._timeout_s = options.get("timeout_s", TIMEOUT_S)
+        model = options.get("sampling")
+        self._model = None if model is None else resolve(model, environ=os.environ)
         self._offered: dict[str, Definition] = {}
-        self._connections: WeakKeyDictionary[asyncio.AbstractEventLoop, list[Connection]] = (
-            WeakKeyDictionary()
+        self._connections: Final = Connections(
+            target, self.name, options, self._model, self._warn_of_changes
         )
 
     def __repr__(self) -> str:
@@ -186,7 +190,49 @@ class Server:
                 f"{not_among([name], known)}"
             )
         tool = remote_tool(self, legal_name(name), known[name], self.options)
-        return await tool.run(json.dumps(dict(arguments or {})), ToolContext())
+        try:
+            return await tool.run(json.dumps(dict(arguments or {})), ToolContext())
+        except ToolAsks as asks:
+            return ToolOutcome(f"{asks} Only a run can ask a person: call by an agent.", "error")
+
+    async def resources(self) -> tuple[Resource, ...]:
+        """Return the resources that the server offers; empty if it offers none.
+
+        Raises:
+            ConfigError: the server cannot be reached.
+        """
+        return await self._connections.asked(lambda connection: connection.resources())
+
+    async def read(self, uri: str) -> tuple[TextPart | MediaPart, ...]:
+        """Return the texts and media of a resource, as parts of a message.
+
+            report = await files.read("file:///reports/may.md")
+            result = await agent.generate(["Shorten this.", *report])
+
+        Raises:
+            ConfigError: the server cannot be reached, or refuses.
+        """
+        return await self._connections.asked(lambda connection: connection.read(uri))
+
+    async def prompts(self) -> tuple[Prompt, ...]:
+        """Return the prompts that the server offers; empty if it offers none.
+
+        Raises:
+            ConfigError: the server cannot be reached.
+        """
+        return await self._connections.asked(lambda connection: connection.prompts())
+
+    async def prompt(self, name: str, **arguments: str) -> tuple[Message, ...]:
+        """Return the messages of a prompt, for the start of a conversation.
+
+            result = await agent.generate(await crm.prompt("letter", customer="Ada"))
+
+        Each message is text from the server: read it before a model does.
+
+        Raises:
+            ConfigError: the server cannot be reached, or refuses.
+        """
+        return await self._connections.asked(lambda connection: connection.prompt(name, arguments))
 
     async def __aenter__(self) -> Self:
         """Return the server; nothing starts before it is first asked."""
@@ -201,8 +247,9 @@ class Server:
 
         Any task may call it. The server's process has ended afterwards.
         """
-        for connection in self._connections.pop(asyncio.get_running_loop(), []):
-            await connection.aclose()
+        await self._connections.aclose()
+        if self._model is not None and isinstance(self.options.get("sampling"), str):
+            await self._model.aclose()
 
     def note(self, definitions: Iterable[Definition]) -> None:
         """Note which definitions agents use: a server that changes them is warned about."""
@@ -234,48 +281,56 @@ class Server:
         *,
         repeatable: bool,
     ) -> object:
-        while True:  # `repeatable` bounds this loop.
+        rounds = None
+        if context.answer is not None:
+            waiting, response = waiting_for(context.answer), response_to(context.answer)
+            if isinstance(waiting, HeldCall):
+                return await self._held(waiting.token, response, context)
+            rounds = answered(self.name, waiting, response)
+        while True:  # `repeatable` bounds this loop, and a connection is taken once.
             connection, listed = await self._listed()
             self._refuse_changed(definition, listed)
             try:
-                return await connection.call(definition.name, arguments, context.report)
+                return await connection.call(definition.name, arguments, context, rounds)
+            except Taken:
+                continue
             except Lost as error:
                 connection.stop()
                 if not repeatable:
-                    raise ToolError(
-                        f"The MCP server {self.name!r} was lost during the call: {error} "
-                        "Whether the call took effect is not known."
-                    ) from error
+                    raise self._lost(error) from error
                 repeatable = False
 
-    async def _listed(self) -> tuple[Connection, tuple[Definition, ...]]:
-        """Return an open connection and the server's tools; connect again once if it has ended."""
-        first = await self._connection()
+    async def _held(self, token: str, response: Json, context: ToolContext) -> object:
+        """Return the result of a call that the server has held open for a person's answer."""
+        found = self._connections.holding(token)
+        if found is None:
+            raise ToolError(
+                f"The MCP server {self.name!r} held the call open while it asked, and the "
+                "connection has ended since: the answer cannot reach it. Whether the call took "
+                "effect is not known."
+            )
         try:
-            return first, await first.definitions()
-        except Lost:
-            first.stop()
-        second = await self._connection()
-        try:
-            return second, await second.definitions()
+            return await found.go_on(response, context)
         except Lost as error:
-            second.stop()
-            raise ConfigError(
-                f"MCP server {self.name!r}: expected the list of its tools, found: {error} Fix: "
-                "run it by hand."
-            ) from error
+            raise self._lost(error) from error
+        finally:
+            self._connections.let_go(found)
 
-    async def _connection(self) -> Connection:
-        """Return the open connection of the running event loop."""
-        connect = await _connection_class()
-        known = self._connections.setdefault(asyncio.get_running_loop(), [])
-        known[:] = [connection for connection in known if not connection.is_closed]
-        if not known or not known[-1].is_usable:
-            mode = self.options.get("mode", "auto")
-            known.append(connect(self._target, self.name, mode, self._warn_of_changes))
-        connection = known[-1]
-        await connection.open(self._timeout_s)
-        return connection
+    def _lost(self, error: Lost) -> ToolError:
+        return ToolError(
+            f"The MCP server {self.name!r} was lost during the call: {error} "
+            "Whether the call took effect is not known."
+        )
+
+    async def _listed(self) -> tuple[Connection, tuple[Definition, ...]]:
+        """Return an open connection and the server's tools."""
+
+        async def listed(
+            connection: Connection,
+        ) -> tuple[Connection, tuple[Definition, ...]]:
+            return connection, await connection.definitions()
+
+        return await self._connections.asked(listed)
 
     async def _warn_of_changes(self, connection: Connection) -> None:
         """Log how the server's tools differ from those that agents got of it."""
@@ -305,20 +360,3 @@ class Server:
         made = remote_tools(self, definitions, self.options)
         self.note(wanted(definitions, self.options))
         return made
-
-
-async def _connection_class() -> type[Connection]:
-    """Return the class that needs the SDK, whose import takes seconds: in a thread."""
-    home = f"{__package__}.connection"
-    try:
-        # Another task may be importing the module, which then is there without the class.
-        found: type[Connection] | None = getattr(sys.modules.get(home), "Connection", None)
-        if found is None:
-            found = (await asyncio.to_thread(import_module, home)).Connection
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"graphloop.mcp: expected the package {error.name!r}, found none. Fix: pip install "
-            "'graphloop[mcp]'."
-        ) from error
-    assert found is not None
-    return found

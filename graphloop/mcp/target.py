@@ -14,7 +14,18 @@ from ..tools import Approval
 if TYPE_CHECKING:
     from httpx2 import Auth
 
-__all__ = ["TIMEOUT_S", "Address", "Command", "Lost", "Mode", "ServerOptions", "check_options"]
+    from ..providers import Provider
+
+__all__ = [
+    "TIMEOUT_S",
+    "Address",
+    "Command",
+    "Lost",
+    "Mode",
+    "ServerOptions",
+    "Taken",
+    "check_options",
+]
 
 Mode: TypeAlias = Literal["auto", "legacy"]
 """How the version of the protocol is found: the newest of both sides, or none after 2025-11-25."""
@@ -44,6 +55,10 @@ class Lost(GraphloopError):
     """The connection ended before the answer to a request came."""
 
 
+class Taken(GraphloopError):
+    """The server waits on this connection for the answer to another call."""
+
+
 class ServerOptions(TypedDict, total=False):
     """What `stdio` and `http` take about the tools of a server.
 
@@ -53,7 +68,10 @@ class ServerOptions(TypedDict, total=False):
     function of (arguments, context). `trust`: believe the server which tools change nothing or may
     be repeated; without it, each tool acts, and its calls run at most once. `timeout_s`: the
     seconds for the connection, and for each call (default 60; None for no limit). `name`: the
-    server's name in errors and logs. `mode`: "legacy" asks for no version newer than 2025-11-25.
+    server's name in errors, logs and questions. `mode`: "legacy" asks for no version newer than
+    2025-11-25. `ask`: the server may ask people during a call: the run parks, or its approver
+    answers. `sampling`: the model that answers the server's own requests to models, a label or a
+    provider; its usage counts in the budget of the run that calls.
     """
 
     prefix: str
@@ -63,6 +81,8 @@ class ServerOptions(TypedDict, total=False):
     timeout_s: float | None
     name: str
     mode: Mode
+    ask: bool
+    sampling: str | Provider | None
 
 
 def check_options(options: ServerOptions) -> None:

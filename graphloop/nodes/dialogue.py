@@ -2,7 +2,8 @@
 
 The generator object is never stored. A driver runs the function again from its beginning, and
 feeds it the earlier answers (`Turn.dialogue`). Each time it reaches one more request, which the
-driver journals. This module makes the request's effect, if the node's contract allows it.
+driver journals. This module makes the request's effect, if the node's contract allows it. The
+questions of running tools are asked and answered here, too (`about_question`).
 """
 
 from __future__ import annotations
@@ -22,19 +23,32 @@ from ..effects import (
     AskModel,
     AskPerson,
     CallModel,
+    CallTool,
     Effect,
     PersonSaid,
     StartRun,
     Tell,
+    ToolAnswer,
+    ToolQuestion,
 )
-from ..events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied
+from ..events import ChildEnded, Decided, EffectFailed, Event, Failure, ModelReplied, ToolAsked
 from ..limits import budget_remaining, too_deep
+from ..node_protocol import Wait
 from ..run import History, Run, evolve
 from ..spending import stricter
 from ..turn import Dialogue, Exchange
-from ..values import Message, ModelRequest, SystemMessage, ToolCall, UserMessage
+from ..values import Message, ModelRequest, SystemMessage, ToolCall, UserMessage, call_place
 
-__all__ = ["ASKS_MAX", "Asks", "heard_back", "over", "person_said", "requested", "with_dialogue"]
+__all__ = [
+    "ASKS_MAX",
+    "Asks",
+    "about_question",
+    "heard_back",
+    "over",
+    "person_said",
+    "requested",
+    "with_dialogue",
+]
 
 S = TypeVar("S")
 
@@ -131,11 +145,9 @@ def requested(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] 
             return waiting, _call(run, ask, node)
         case AskPerson(question=question):
             arguments = json.dumps({"question": question, "answer": ""}, ensure_ascii=False)
-            ttl_s = run.setup.approval_ttl_s
-            expires_at = None if ttl_s is None else run.at + ttl_s
             call = ToolCall("", node, arguments)
             key = f"{node}.{run.next_effect}"
-            asked = AskHuman(run.next_effect, key, call, expires_at, takes=IN_WORDS)
+            asked = AskHuman(run.next_effect, key, call, _expiry(run), takes=IN_WORDS)
             return waiting, asked
         case AskAgent(agent=agent):
             if (failure := too_deep(run.setup, [agent])) is not None:
@@ -204,6 +216,38 @@ def _text(ended: ChildEnded, started: StartRun) -> str | Failure:
     return ended.content if ended.status == "ok" else Failure("RunFailed", ended.content)
 
 
+def _expiry(run: Run[S]) -> float | None:
+    """Return the time from which a person's answer to a new question is too late; None for none."""
+    ttl_s = run.setup.approval_ttl_s
+    return None if ttl_s is None else run.at + ttl_s
+
+
+def about_question(run: Run[S], event: Event, answered: Effect | None) -> Wait[S] | None:
+    """Return the reaction to a running tool's question, or to its answer; None to other events.
+
+    Only an approval in time is an answer. The tool learns of every other end as a refusal.
+    """
+    match event, answered:
+        case ToolAsked(question=question), CallTool(key=key, call=call):
+            shown = json.dumps({"question": question.text}, ensure_ascii=False)
+            told = ToolCall(call.id, call.name, shown)
+            asked = AskHuman(
+                run.next_effect, key, told, _expiry(run), takes=question.takes, question=question
+            )
+            return Wait(run, (asked,))
+        case Decided(), AskHuman(question=ToolQuestion() as question, key=key):
+            said = person_said(event, answered)
+            content = event.arguments if said.approved else ""
+            answer = ToolAnswer(question, said.approved, content, said.reason)
+        case EffectFailed(), AskHuman(question=ToolQuestion() as question, key=key):
+            answer = ToolAnswer(question, approved=False, reason="The approver failed.")
+        case _:
+            return None
+    turn, place = run.turn, call_place(key)
+    go_on = CallTool(run.next_effect, key, turn.call_at(place), answer=answer)
+    return Wait(evolve(run, turn=evolve(turn, again=turn.again | {place})), (go_on,))
+
+
 def person_said(decided: Decided, asked: AskHuman) -> PersonSaid:
     """Return a person's answer; it is approved only if the approval is explicit and in time."""
     if not decided.approved:
@@ -211,7 +255,7 @@ def person_said(decided: Decided, asked: AskHuman) -> PersonSaid:
     given_at = decided.at if decided.given_at is None else decided.given_at
     if asked.expires_at is not None and not given_at < asked.expires_at:
         return PersonSaid(approved=False, reason="The approval had expired.")
-    if decided.arguments in {"", asked.call.arguments}:
+    if asked.question is not None or decided.arguments in {"", asked.call.arguments}:
         return PersonSaid(approved=True, reason=decided.reason)
     try:
         edited = json.loads(decided.arguments)

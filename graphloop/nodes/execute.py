@@ -46,6 +46,7 @@ from ..values import (
     call_key,
     call_place,
 )
+from .dialogue import about_question
 from .frozen_fields import FrozenFields
 
 __all__ = ["Execute", "ExecuteOutcome"]
@@ -143,7 +144,7 @@ class Execute(FrozenFields):
             told, status = event.content, event.status
             result = ToolResult(answered.key, call.id, call.name, told, status, event.data)
         else:
-            reaction = self._unusual(run, event, answered)
+            reaction = about_question(run, event, answered) or self._unusual(run, event, answered)
             if not isinstance(reaction, ToolResult):
                 return reaction
             result = reaction
@@ -319,7 +320,7 @@ def _effects_of(
         left = budget_remaining(run, tools_waiting(queues), starts(queues))
     effects: list[CallTool | StartRun] = []
     for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
-        call, key = _call(turn, place), call_key(turn.number, place)
+        call, key = turn.call_at(place), call_key(turn.number, place)
         if tool.kind != "agent":
             effects.append(CallTool(effect_id, key, call, tool.kind == "client"))
             continue
@@ -330,20 +331,12 @@ def _effects_of(
     return tuple(effects)
 
 
-def _call(turn: Turn, place: int) -> ToolCall:
-    """Return a call with the arguments that the gate allowed: a person may have edited them."""
-    call, verdict = turn.calls[place], turn.verdicts[place]
-    if verdict is None or not verdict.arguments:
-        return call
-    return evolve(call, arguments=verdict.arguments)
-
-
 def _hand_off(
     run: Run[S], results: tuple[ToolResult | None, ...], handoffs: Sequence[int]
 ) -> Wait[S]:
     """Start the first agent that takes over, with the whole remaining budget; refuse the others."""
     turn, place = run.turn, handoffs[0]
-    call, key = _call(turn, place), call_key(turn.number, place)
+    call, key = turn.call_at(place), call_key(turn.number, place)
     messages = _conversation(run, results)
     problem = f"Not run: {call.name!r} takes the conversation over, and only one agent can."
     slots = list(results)

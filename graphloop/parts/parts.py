@@ -35,6 +35,7 @@ from ..events import (
     Resumed,
     Started,
     Steered,
+    ToolAsked,
     ToolReturned,
 )
 from ..graph import NodeGraph
@@ -90,7 +91,7 @@ S = TypeVar("S")
 UNSEEN: Final = frozenset({EffectsStarted, Queued, Resumed})
 """Events whose steps yield no parts."""
 
-SILENT: Final = frozenset({CallsChecked, ToolReturned, Decided})
+SILENT: Final = frozenset({CallsChecked, ToolReturned, ToolAsked, Decided})
 """Event types that yield no parts themselves; the changes that they cause in the run do."""
 
 UNSEEN_EFFECTS: Final = frozenset({CallModel, CheckCalls, Invoke, AwaitCaller})

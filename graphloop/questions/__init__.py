@@ -5,14 +5,28 @@ Refuses an edit that does not fit the call's parameters. Answers themselves belo
 Start with `pending.py`.
 """
 
-from .pending import Pending, ask_key, bad_edit, capability_of, pending_of, question_of, unfit
+from .pending import (
+    Pending,
+    ask_key,
+    bad_answer,
+    bad_edit,
+    capability_of,
+    pending_of,
+    question_of,
+    unfit,
+    with_valid_edit,
+    with_valid_token,
+)
 
 __all__ = [
     "Pending",
     "ask_key",
+    "bad_answer",
     "bad_edit",
     "capability_of",
     "pending_of",
     "question_of",
     "unfit",
+    "with_valid_edit",
+    "with_valid_token",
 ]

@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from ..effects import AskHuman, CallTool, StartRun
 from ..errors import ToolDefinitionError, nearest
-from ..policy import Approval, Capability, approve, decline, digest, issue, refuse_edit
+from ..policy import Approval, Capability, approve, decline, digest, issue, refuse_edit, verify
 from ..run import Run
 from ..stores import Ask
 from ..tools import Toolbox, rejection
 from ..tools import parameters_of as compiled
-from ..values import Message
+from ..values import Message, ToolSpec
 
 __all__ = [
     "Pending",
     "answer_parameters",
     "ask_key",
+    "bad_answer",
     "bad_edit",
     "capability_of",
     "pending_of",
     "question_of",
     "unfit",
+    "with_valid_edit",
+    "with_valid_token",
 ]
 
 ELSEWHERE: Final = frozenset({"$ref", "allOf", "anyOf", "oneOf", "patternProperties"})
@@ -49,7 +52,8 @@ class Pending:
         unknown: whether the call was approved before, and may have run when its process stopped.
         parameters: the JSON Schema text that edited arguments have to fit: the schema of the tool
             or of a node's own question. It is empty if the run does not know the schema.
-        in_words: whether a node asks the question itself, for an answer in words, without a tool.
+        in_words: whether a node or a running tool asks, for an answer in words or by a form.
+        server: the name of the foreign server that runs the tool; empty for a tool of this process.
         messages: the conversation up to and including the call.
     """
 
@@ -64,6 +68,7 @@ class Pending:
     unknown: bool = False
     parameters: str = field(default="", compare=False, repr=False)
     in_words: bool = False
+    server: str = ""
     messages: Sequence[Message] = field(default=(), compare=False, repr=False)
 
     def approve(
@@ -96,6 +101,7 @@ class Pending:
             self.expires_at,
             self.unknown,
             self.parameters if self.in_words else "",
+            self.server,
         )
 
 
@@ -116,6 +122,7 @@ def question_of(
         effect.unknown,
         answer_parameters(run, effect),
         bool(effect.takes),
+        next((tool.server for tool in _tools(run) if tool.name == call.name), ""),
         messages if reply is None or run.turn.number < 0 else messages.append(reply.message),
     )
 
@@ -125,15 +132,19 @@ def ask_key(effect: AskHuman | CallTool) -> str:
 
     With a new key, the first approval does not cover a second run of a call that may have run.
     """
-    again = isinstance(effect, AskHuman) and effect.unknown
+    again = isinstance(effect, AskHuman) and (effect.unknown or effect.question is not None)
     return f"{effect.key}#{effect.id}" if again else effect.key
 
 
 def answer_parameters(run: Run[Any], effect: AskHuman) -> str:
     """Return the JSON Schema text that edited arguments must fit; empty if it is not known."""
-    tools = (*run.turn.tools, *run.setup.tools)
     name = effect.call.name
-    return effect.takes or next((one.parameters for one in tools if one.name == name), "")
+    return effect.takes or next((one.parameters for one in _tools(run) if one.name == name), "")
+
+
+def _tools(run: Run[Any]) -> tuple[ToolSpec, ...]:
+    """Return the tools of the turn, and then those of the run."""
+    return (*run.turn.tools, *run.setup.tools)
 
 
 def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
@@ -147,6 +158,37 @@ def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
         return None
     problem = tool.validate(edit)
     return _to_person(problem) if problem else _unknown(name, tool.spec.parameters, edit)
+
+
+def bad_answer(effect: AskHuman, approval: Approval, toolbox: Toolbox) -> str | None:
+    """Return the problem with what an approval gives a call or a question; None if it is valid.
+
+    The question of a tool has no arguments of its own: an approval of it without an edit is `{}`.
+    """
+    edit = approval.edit or ("" if effect.question is None else "{}")
+    return bad_edit(effect.call.name, effect.takes, edit, toolbox)
+
+
+def with_valid_edit(effect: AskHuman, approval: Approval, toolbox: Toolbox) -> Approval:
+    """Return the approval, or a denial if its edited arguments are not valid."""
+    if not approval.approved:
+        return approval
+    problem = bad_answer(effect, approval, toolbox)
+    return decline(f"edited arguments: {problem}") if problem else approval
+
+
+def with_valid_token(
+    effect: AskHuman,
+    approval: Approval,
+    run: Run[Any],
+    secret: bytes | None,
+    clock: Callable[[], float],
+) -> Approval:
+    """Return the approval, or a denial if its token is not valid for this call."""
+    if not (approval.approved and approval.token):
+        return approval
+    refusal = verify(approval.token, capability_of(run, effect), secret=secret, now=clock())
+    return decline(f"the approval is {refusal}.") if refusal else approval
 
 
 def unfit(name: str, parameters: str, edit: str) -> str | None:

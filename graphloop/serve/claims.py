@@ -19,8 +19,8 @@ from uuid import uuid4
 
 from msgspec.json import encode
 
-from ..driver import Pending
 from ..policy import Capability, claimed, digest, issue, secret_of, verify
+from ..questions import Pending
 
 __all__ = ["CallerClaims"]
 

@@ -27,10 +27,10 @@ from msgspec import Struct
 from starlette.applications import Starlette
 
 from ..agent import Agent, RunResult, RunStream, StoreInput
-from ..driver import Pending
 from ..errors import ConfigError, GraphloopError, RunBusy, nearest
 from ..parts import Part, StepStart, ToolState
 from ..policy import digest
+from ..questions import Pending
 from ..stores import Catalog, MemoryStore, SqliteStore, Store, open_store
 from ..tools import legal_name
 from .claims import CallerClaims

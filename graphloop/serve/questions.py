@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 import mcp_types as types
 from mcp.server import ServerRequestContext
 
-from ..driver import Pending, unfit
 from ..policy import AS_IT_WAS, Approval, approve, decline
+from ..questions import Pending, unfit
 
 __all__ = ["Context", "RequestRefused", "approval_of", "elicited", "form_of"]
 

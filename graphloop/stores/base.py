@@ -50,6 +50,7 @@ class Ask(Struct, frozen=True, gc=False):
         expires_at: the time, in Unix seconds, from which an approval is too late; None for never.
         unknown: whether the call was approved before and may have run already.
         takes: the JSON Schema, as text, of an edit if a user's node asked the question.
+        server: the name of the foreign server that runs the tool; empty for none.
     """
 
     key: str
@@ -61,6 +62,7 @@ class Ask(Struct, frozen=True, gc=False):
     expires_at: float | None = None
     unknown: bool = False
     takes: str = ""
+    server: str = ""
 
 
 class RunRecord(Struct, frozen=True):

@@ -16,6 +16,7 @@ from ..events import (
     Event,
     ModelReplied,
     NodeReturned,
+    ToolAsked,
     ToolReturned,
 )
 from .trace import Trace
@@ -65,6 +66,8 @@ def _words(  # noqa: PLR0911 - one for each kind of event
             late = " too late" if limit is not None and event.at >= limit else ""
             edited = f", with {_cut(event.arguments)}" if event.arguments else ""
             return f"{'approved' if event.approved else 'denied'}{late}{edited}"
+        case ToolAsked(question=question):
+            return f"asks {_cut(question.text)}"
         case ToolReturned(status=text) | ChildEnded(status=text):
             return text
         case CallbackReturned(answer=answer):

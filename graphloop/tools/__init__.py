@@ -16,6 +16,7 @@ from .dependencies import (
 )
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
+from .needs import CallSpending, ToolAsks, metered, paid
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
 from .outcome import (
     ArgumentsRejected,
@@ -53,6 +54,7 @@ __all__ = [
     "AnyTool",
     "Approval",
     "ArgumentsRejected",
+    "CallSpending",
     "Closable",
     "DepsNeed",
     "Found",
@@ -62,6 +64,7 @@ __all__ = [
     "ProgressReports",
     "TooLate",
     "Tool",
+    "ToolAsks",
     "ToolContext",
     "ToolOutcome",
     "ToolProgress",
@@ -82,10 +85,12 @@ __all__ = [
     "kind_name",
     "leave",
     "legal_name",
+    "metered",
     "model_parameters",
     "not_json",
     "outcome_of_error",
     "outcome_of_value",
+    "paid",
     "parameters_of",
     "provider_tool",
     "rejection",

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from ..errors import ConfigError, ToolDefinitionError, ToolError
+from .needs import ToolAsks
 from .options import Reconcile, ToolPolicy
 from .outcome import ToolOutcome, outcome_of_error, outcome_of_value
 from .schema import Parameters
@@ -124,7 +125,12 @@ def raised(run_id: str, name: str, error: Exception, chars_max: int) -> ToolOutc
     """Return the error outcome of an exception; log its traceback, since the model hides the bug.
 
     A `ToolError` is written for the model on purpose, so it is no bug of the tool.
+
+    Raises:
+        ToolAsks: the exception is a question, and no error.
     """
+    if isinstance(error, ToolAsks):
+        raise error
     level = logging.DEBUG if isinstance(error, ToolError) else logging.WARNING
     LOG.log(level, "run %s: tool %r raised", run_id, name, exc_info=error)
     return outcome_of_error(error, chars_max)

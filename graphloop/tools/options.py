@@ -108,6 +108,8 @@ class ToolOptions(TypedDict, total=False):
     `provider_options`: further JSON fields of the tool's definition that only some wire formats
     know, such as `{"cache_control": {"type": "ephemeral"}}` or `{"strict": True}`. A model on a
     wire format that does not know a field refuses the tool before a request is sent.
+
+    `server`: the name of the foreign server that runs the tool; a person who approves reads it.
     """
 
     needs_approval: Approval
@@ -119,6 +121,7 @@ class ToolOptions(TypedDict, total=False):
     sequential: bool | str
     ends_run: bool
     provider_options: Mapping[str, object] | None
+    server: str
 
 
 class ToolPolicy(Struct, frozen=True):
@@ -133,6 +136,7 @@ class ToolPolicy(Struct, frozen=True):
     sequential: bool | str = False
     ends_run: bool = False
     provider_options: Mapping[str, object] | None = None
+    server: str = ""
 
     def lock(self, name: str) -> str:
         """Return the name of the lock that calls of the tool `name` take; empty for no lock."""

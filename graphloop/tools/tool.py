@@ -19,10 +19,12 @@ import pydantic
 from msgspec import Struct
 from typing_extensions import ParamSpec, TypeVar
 
+from ..effects import ToolAnswer
 from ..errors import ToolDefinitionError
 from ..values import Message, ToolKind, ToolSpec, evolve
 from .dependencies import Closable, deps_wanted, kept_open
 from .execution import UNREAD, awaited, caller, execute_call, look_up, raised, yes_or_no
+from .needs import CallSpending
 from .options import (
     NOT_DONE,
     REPEATABLE,
@@ -77,8 +79,9 @@ class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     of the calls that started this run and its parent runs, outermost first. `aborted` is set when a
     call with `thread=True` exceeds its time limit or is cancelled: a thread cannot be stopped.
     `deps` is the object that the caller gave this run; a plain `ToolContext` reads no `deps`.
-    `report` tells the readers of the run's stream how far the call is. A test that calls the
-    function gives what the function reads: `ToolContext(deps=Deps(bank))`.
+    `report` tells the readers of the run's stream how far the call is. `answer` answers a question
+    of an earlier `ToolAsks`, and `meter` counts models that the tool asks. A test of the function
+    gives what it reads: `ToolContext(deps=Deps(bank))`.
     """
 
     run_id: str = ""
@@ -90,6 +93,8 @@ class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     aborted: Event = NEVER
     deps: DepsT_co = cast("DepsT_co", None)
     reports: ProgressReports | None = None
+    answer: ToolAnswer | None = None
+    meter: Callable[[], CallSpending] | None = None
 
     def __repr__(self) -> str:
         return f"ToolContext(run_id={self.run_id!r}, key={self.key!r}, turn={self.turn})"
@@ -182,6 +187,7 @@ class Tool(Generic[P, R_co]):
             definition=self._definition,
             lock=self.policy.lock(self.name),
             wire=self._wire,
+            server=self.policy.server,
         )
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
@@ -260,7 +266,7 @@ class Tool(Generic[P, R_co]):
         return yes_or_no(await awaited(condition(self._parameters.parse(arguments), context)))
 
     async def run(self, arguments: str, context: ToolContext, read: object = UNREAD) -> ToolOutcome:
-        """Execute a call and return its outcome; never raises an `Exception`.
+        """Execute a call and return its outcome; the only `Exception` that it raises is `ToolAsks`.
 
         `read` has the parsed arguments, if the caller has parsed them already. A plain function
         blocks the event loop unless the tool has `thread=True`. A thread, or a function that

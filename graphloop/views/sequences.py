@@ -20,6 +20,7 @@ from ..effects import (
     Effect,
     Invoke,
     StartRun,
+    ToolQuestion,
 )
 from ..events import (
     Answer,
@@ -39,6 +40,7 @@ from ..events import (
     Started,
     Steered,
     StopRequested,
+    ToolAsked,
     ToolReturned,
 )
 from ..graph import NodeGraph
@@ -139,6 +141,8 @@ def _asked(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one f
             return Party("model", model or "model"), f"{count} message{'s' * (count != 1)}"
         case CallTool(call=call):
             return Party("tool", call.name), call.arguments or "{}"
+        case AskHuman(question=ToolQuestion(text=text), call=call):
+            return _PERSON, f"{call.name} asks: {text}"
         case AskHuman(call=call):
             again = " once more" if effect.unknown else ""
             return _PERSON, f"may {call.name} run{again}? {call.arguments}"
@@ -171,6 +175,8 @@ def _event_words(event: Event) -> str:  # noqa: C901, PLR0911 - one for each eve
             return _reply(reply)
         case ToolReturned() | ChildEnded():
             return f"{event.status}: {_content(event.content)}"
+        case ToolAsked(question=question):
+            return f"asks: {question.text}"
         case Decided(approved=approved, reason=reason):
             edited = ", with other arguments" if event.arguments else ""
             return _with_reason(f"{'approved' if approved else 'denied'}{edited}", reason)

@@ -26,6 +26,8 @@ HEAVY = (
     "typer",
     "yaml",
 )
+FOREIGN = ("a2a", "google", "graphloop.mcp", "mcp", "mcp_types", "openai", "starlette")
+MODULES_MAX = 163
 
 
 @pytest.mark.parametrize("statement", ["import graphloop", "from graphloop import Agent"])
@@ -37,6 +39,22 @@ def test_the_front_door_loads_nothing_heavy(root: Path, statement: str) -> None:
 
     assert done.returncode == 0, done.stderr
     assert not done.stdout.split()
+
+
+def test_an_agent_loads_no_room_of_other_protocols(root: Path) -> None:
+    """An agent without foreign servers pays for none; the number of its modules may only fall."""
+    code = (
+        "import sys\nfrom graphloop import Agent\nAgent('openai:gpt-5', api_key='k')\n"
+        "ours = [name for name in sys.modules if name.startswith('graphloop')]\n"
+        f"print(len(ours), *sorted(set(sys.modules) & set({FOREIGN!r})))"
+    )
+
+    done = _python(root, code)
+
+    assert done.returncode == 0, done.stderr
+    modules, *foreign = done.stdout.split()
+    assert foreign == []
+    assert int(modules) <= MODULES_MAX
 
 
 def test_the_alias_points_at_the_nodes(root: Path) -> None:

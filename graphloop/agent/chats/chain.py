@@ -26,6 +26,7 @@ from ...events import (
     Event,
     ModelReplied,
     Started,
+    ToolAsked,
     ToolReturned,
 )
 from ...graph import NodeGraph
@@ -310,10 +311,10 @@ def _spent_in(events: Sequence[Event]) -> Spent:
             case ModelReplied():
                 spent = spent.with_model_call(event.reply.usage, event.cost_usd, 0.0)
             case ToolReturned():
-                spent += Spent(tool_calls=1)
+                spent += event.spent + Spent(tool_calls=1)
             case ChildEnded():
                 spent += event.spent + Spent(agent_calls=1)
-            case EffectFailed() | EffectsStarted() | Cancelled():
+            case EffectFailed() | EffectsStarted() | Cancelled() | ToolAsked():
                 spent += event.spent
             case _:
                 pass

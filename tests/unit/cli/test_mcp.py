@@ -60,10 +60,45 @@ def test_a_pinned_file_is_compared_with_the_one_before() -> None:
     printed = shown("mcp", "pin", "desk.py:desk")
 
     assert (first.returncode, first.stdout) == (Status.OK, "")
-    assert first.stderr.startswith("desk.mcp.json: 9 tools of ")
+    assert first.stderr.startswith("desk.mcp.json: 13 tools of ")
     assert "since the file before: removed pid, die, " in second.stderr
     assert [tool.name for tool in read_pins("desk.mcp.json")] == ["add"]
     assert printed == Path("desk.mcp.json").read_text()
+
+
+@pytest.mark.usefixtures("desk")
+def test_pinned_tools_are_proven_and_drawn_as_those_of_the_server() -> None:
+    """The person who reviews a graph need not run its servers."""
+    agent = """
+import asyncio, sys
+from graphloop import Agent, allow, ask
+from graphloop.mcp import stdio
+from graphloop.testing import ScriptedModel
+
+def desk(*command):
+    return stdio(*command, prefix="desk_", needs_approval=["learn"])
+
+async def listed(server):
+    async with server:
+        return await server.tools()
+
+gate = ask("desk_d*") | allow("desk_*")
+"""
+    live = f"asyncio.run(listed(desk(*{SERVER.split()!r})))"
+    absent = 'desk("no-such-program").pinned("desk.mcp.json")'
+    for name, tools in (("live", live), ("absent", absent)):
+        Path(f"{name}.py").write_text(
+            f"{agent}agent = Agent(ScriptedModel(['.']), tools={tools}, gate=gate)\n"
+        )
+    called("mcp", "pin", SERVER, "-o", "desk.mcp.json", cwd=Path.cwd())
+
+    for command in ("check", "draw"):
+        there, away = (
+            called(command, f"{name}.py:agent", cwd=Path.cwd()) for name in ("live", "absent")
+        )
+        assert (there.returncode, away.returncode) == (Status.OK, Status.OK), away.stderr
+        assert there.stdout.replace("live", "") == away.stdout.replace("absent", "")
+        assert there.stdout
 
 
 @pytest.mark.usefixtures("desk")

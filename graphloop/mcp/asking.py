@@ -1,0 +1,114 @@
+"""Asking: the questions of servers as questions of a run, and what a waiting call keeps.
+
+Since 2026-07-28 a server ends a call that needs answers, and the call is sent again with them: its
+state is all that a later process needs (`Rounds`). Until 2025-11-25 a server holds the call open,
+so only the process that sent the call can answer (`HeldCall`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..effects import ToolAnswer
+from ..tools import ToolAsks
+
+__all__ = [
+    "HeldCall",
+    "Json",
+    "Rounds",
+    "Waiting",
+    "answered",
+    "next_question",
+    "question",
+    "response_to",
+    "waiting_for",
+]
+
+Json: TypeAlias = dict[str, object]
+
+NO_ANSWER: Final = '{"type":"object","properties":{}}'
+"""The JSON Schema text of an answer without words: the person has opened a page, or has not."""
+
+
+class HeldCall(Struct, frozen=True, tag="held"):
+    """A call that its server holds open, by a name that one connection of one process knows."""
+
+    token: str
+
+
+class Rounds(Struct, frozen=True, tag="rounds", omit_defaults=True):
+    """A call that is sent again with answers.
+
+    Attributes:
+        number: how often the server has asked for answers.
+        state: the server's own state, which is sent back as it is.
+        asked: the server's name of the question that a person is asked.
+        left: the questions that follow it, by the server's names.
+        responses: the answers so far, by the server's names.
+    """
+
+    number: int
+    state: str | None = None
+    asked: str = ""
+    left: dict[str, Json] = {}
+    responses: dict[str, Json] = {}
+
+
+Waiting: TypeAlias = HeldCall | Rounds
+
+
+def question(server: str, params: Mapping[str, object], waiting: Waiting) -> ToolAsks:
+    """Return the exception that asks a person a server's question.
+
+    Args:
+        server: the server's name, which begins the text.
+        params: the parameters of the server's request, as JSON data.
+        waiting: what the call keeps until the answer comes.
+    """
+    text, takes = f"{server} asks: {params.get('message', '')}", NO_ANSWER
+    if params.get("mode") == "url":
+        text = f"{text} Open {params.get('url')} and say when you are done."
+    else:
+        takes = json.dumps(params.get("requestedSchema", {}), ensure_ascii=False)
+    return ToolAsks(text, takes, msgspec.json.encode(waiting).decode())
+
+
+def response_to(answer: ToolAnswer) -> Json:
+    """Return a person's answer as the server's request wants it, with the form's defaults."""
+    if not answer.approved:
+        return {"action": "decline"}
+    if answer.question.takes == NO_ANSWER:
+        return {"action": "accept"}
+    fields: dict[str, Json] = json.loads(answer.question.takes).get("properties", {})
+    content = {name: field["default"] for name, field in fields.items() if "default" in field}
+    return {"action": "accept", "content": content | json.loads(answer.content or "{}")}
+
+
+def waiting_for(answer: ToolAnswer) -> Waiting:
+    """Return what the call has kept since it asked the answered question."""
+    waiting: Waiting = msgspec.json.decode(answer.question.state, type=HeldCall | Rounds)
+    return waiting
+
+
+def next_question(server: str, rounds: Rounds) -> Rounds:
+    """Return rounds without a question that is left.
+
+    Raises:
+        ToolAsks: a question is left, and a person is asked the first.
+    """
+    for key, params in rounds.left.items():
+        left = {name: each for name, each in rounds.left.items() if name != key}
+        raise question(server, params, replace(rounds, asked=key, left=left))
+    return rounds
+
+
+def answered(server: str, rounds: Rounds, response: Json) -> Rounds:
+    """Return rounds with a person's answer; `ToolAsks` as for `next_question`."""
+    responses = {**rounds.responses, rounds.asked: response}
+    return next_question(server, replace(rounds, responses=responses))

@@ -1,0 +1,115 @@
+"""Requests: the calls that a client of the SDK sends, and what its errors mean."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from contextlib import contextmanager
+from typing import Final, TypeVar, cast
+
+import anyio
+from httpx2 import HTTPError
+from mcp import Client, MCPError
+from mcp.types import (
+    CONNECTION_CLOSED,
+    CallToolResult,
+    CreateMessageResult,
+    ElicitResult,
+    InputRequiredResult,
+    InputResponses,
+)
+
+from ..errors import ToolError
+from ..tools import ToolContext
+from .asking import Json, Rounds
+from .live_call import LiveCall
+
+__all__ = ["all_pages", "as_tool_errors", "error_words", "first_cause", "is_lost", "request_of"]
+
+T = TypeVar("T")
+
+PAGES_MAX: Final = 100
+"""The most pages of a list that are read; a server could send pages for ever."""
+
+
+def request_of(
+    name: str,
+    arguments: dict[str, object],
+    call: ToolContext | LiveCall,
+    rounds: Rounds | None = None,
+) -> Callable[[Client], Awaitable[CallToolResult | InputRequiredResult]]:
+    """Return the request of a call; a live call reports to the context that it has by then."""
+
+    async def told(progress: float, total: float | None, message: str | None) -> None:
+        context = call.context if isinstance(call, LiveCall) else call
+        await context.report(progress, total, message or "")
+
+    async def ask(client: Client) -> CallToolResult | InputRequiredResult:
+        responses = None if rounds is None or not rounds.responses else _typed(rounds.responses)
+        return await client.session.call_tool(
+            name,
+            arguments,
+            progress_callback=told,
+            input_responses=responses,
+            request_state=None if rounds is None else rounds.state,
+            allow_input_required=True,
+        )
+
+    return ask
+
+
+async def all_pages(
+    client: Client, page: Callable[[Client, str | None], Awaitable[tuple[list[T], str | None]]]
+) -> list[T]:
+    """Return the items of all pages; a cursor that repeats ends them, and so does their number."""
+    found: list[T] = []
+    cursor, known = None, set[str]()
+    for _ in range(PAGES_MAX):
+        items, cursor = await page(client, cursor)
+        found += items
+        if not cursor or cursor in known:
+            break
+        known.add(cursor)
+    return found
+
+
+def _typed(responses: Mapping[str, Json]) -> InputResponses:
+    return {
+        key: (ElicitResult if "action" in response else CreateMessageResult).model_validate(
+            response
+        )
+        for key, response in responses.items()
+    }
+
+
+@contextmanager
+def as_tool_errors() -> Generator[None, None, None]:
+    """Raise the server's own errors as ToolErrors."""
+    try:
+        yield
+    except (MCPError, RuntimeError) as error:  # A result that misses its schema is the latter.
+        raise ToolError(str(error)) from error
+
+
+def first_cause(error: BaseException) -> BaseException:
+    """Return the error that began it; groups of errors have messages of no use."""
+    cause = error
+    while isinstance(cause, BaseExceptionGroup):
+        # isinstance does not know the type of the errors.
+        cause = cast("BaseExceptionGroup[BaseException]", cause).exceptions[0]
+    return cause
+
+
+def error_words(error: BaseException | None) -> str:
+    """Return the type and the message of the error that began it."""
+    if error is None:
+        return "it was closed"
+    cause = first_cause(error)
+    return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+
+
+def is_lost(error: BaseException) -> bool:
+    """Whether an error says that the connection has ended, rather than the request failed."""
+    cause = first_cause(error)
+    if isinstance(cause, MCPError):
+        return cause.code == CONNECTION_CLOSED
+    return isinstance(cause, HTTPError | anyio.ClosedResourceError | anyio.BrokenResourceError)

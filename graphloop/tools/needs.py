@@ -1,0 +1,94 @@
+"""Needs: what a running tool may need of its run: a person's answer, or a model of its own.
+
+A tool asks by raising `ToolAsks`. The call ends there, the run parks, and the tool is called again
+with the answer (`ToolContext.answer`), perhaps in another process. Usage of the tool's own models
+is counted in the run's budget (`CallSpending`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, final
+
+from ..effects import ToolQuestion
+from ..run import Run
+from ..spending import NOTHING_SPENT, Budget, Spent
+from ..values import Reply
+
+__all__ = ["CallSpending", "ToolAsks", "metered", "paid"]
+
+
+@final
+class ToolAsks(Exception):
+    """Raised by a tool's function to ask a person a question.
+
+    Args:
+        text: the question.
+        takes: the JSON Schema text of the answer.
+        state: text that the tool gets back with the answer.
+    """
+
+    def __init__(self, text: str, takes: str, state: str) -> None:
+        super().__init__(text)
+        self.question: Final = ToolQuestion(text, takes, state)
+
+
+@final
+class CallSpending:
+    """The spending of a running call on models of its own, within the budget of its run.
+
+    Args:
+        budget: the run's limits.
+        before: returns what the run and its other running calls have spent.
+        price: returns the cost of a reply in US dollars, or None if it is not known.
+
+    Attributes:
+        spent: the spending of this call so far.
+    """
+
+    __slots__ = ("_before", "_budget", "_price", "spent")
+
+    def __init__(
+        self,
+        budget: Budget,
+        before: Callable[[], Spent],
+        price: Callable[[Reply], float | None] | None,
+    ) -> None:
+        self._budget, self._before, self._price = budget, before, price
+        self.spent = NOTHING_SPENT
+
+    @property
+    def reached(self) -> tuple[str, ...]:
+        """The names of the budget's limits that are reached; the tool asks no model then."""
+        return self._budget.tripped(self._before() + self.spent)
+
+    def add(self, reply: Reply) -> None:
+        """Count the reply of a model."""
+        cost_usd = None if self._price is None else self._price(reply)
+        self.spent += Spent.on(reply.usage, cost_usd)
+
+
+def metered(
+    known: dict[int, CallSpending],
+    effect: int,
+    run: Run[Any],
+    price: Callable[[Reply], float | None] | None,
+) -> CallSpending:
+    """Return the spending of a running call, and keep it in `known` by the id of its effect.
+
+    Calls of one turn that run beside each other count each other's spending.
+    """
+
+    def before() -> Spent:
+        beside = [known[at].spent for at in run.pending if at != effect and at in known]
+        return sum(beside, run.spent)
+
+    if effect not in known:
+        known[effect] = CallSpending(run.setup.budget, before, price)
+    return known[effect]
+
+
+def paid(known: dict[int, CallSpending], effect: int) -> Spent:
+    """Return what a call has spent; its event reports that, so `known` keeps it no longer."""
+    spending = known.pop(effect, None)
+    return NOTHING_SPENT if spending is None else spending.spent

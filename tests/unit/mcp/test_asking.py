@@ -1,0 +1,184 @@
+"""Servers that ask: people through the run, and models within its budget."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from graphloop import Agent
+from graphloop.agent import RunResult
+from graphloop.driver import Pending
+from graphloop.mcp import Server
+from graphloop.policy import Approval, approve, decline
+from graphloop.spending import budget
+from graphloop.testing import ScriptedModel
+from graphloop.values import ToolResult
+from tests.mcp_calls import Make, outcome, own, tools_of
+
+pytestmark = pytest.mark.deadline(50)
+
+
+def model(name: str, *more: object) -> ScriptedModel:
+    """Return a model that calls a tool about shoes, and then answers."""
+    return ScriptedModel([{"calls": [{"name": name, "arguments": {"what": "shoes"}}]}, *more, "."])
+
+
+def never(_: Pending) -> Approval:
+    """Decline."""
+    return decline()
+
+
+def contents(result: RunResult[str]) -> list[str]:
+    """Return the contents of the tool results."""
+    return [str(each.content) for each in result.messages if isinstance(each, ToolResult)]
+
+
+async def test_a_question_parks_the_run_and_its_answer_ends_the_call(make: Make) -> None:
+    """The person sees who asks, and the tool has run once, on both protocols."""
+    server = make(ask=True, name="the desk")
+    async with Agent(model("book"), tools=await server.tools()) as agent:
+        parked = await agent.generate("Book shoes.")
+        (question,) = parked.pending
+        done = await agent.resume(parked, approvals={question.key: approve(edit={"size": 42})})
+
+    assert json.loads(question.arguments)["question"] == "the desk asks: Which size of shoes?"
+    assert json.loads(question.parameters)["required"] == ["size"]
+    assert contents(done)[0].startswith("shoes: size 42, ")
+
+
+async def test_two_questions_are_asked_one_after_another(make: Make) -> None:
+    """An approver in the process answers them while the run goes on."""
+    asked: list[str] = []
+
+    async def decide(pending: Pending) -> Approval:
+        asked.append(json.loads(pending.arguments)["question"].partition("asks: ")[2])
+        return approve(edit={"size": 7} if len(asked) == 1 else {"sure": False})
+
+    server = make(ask=True)
+    tools = await server.tools()
+    async with Agent(model("book_surely"), tools=tools, approve_tool_call=decide) as agent:
+        result = await agent.generate("Book shoes.")
+
+    assert asked == ["Which size of shoes?", "Really 7?"]
+    assert contents(result) == ["shoes: size 7, sure False"]
+
+
+async def test_a_declined_question_is_told_to_the_server(make: Make) -> None:
+    """The server decides what its tool does without the answer."""
+    server = make(ask=True)
+    tools = await server.tools()
+    async with Agent(model("book"), tools=tools, approve_tool_call=never) as agent:
+        result = await agent.generate("Book shoes.")
+
+    assert contents(result)[0].startswith("shoes: decline, ")
+
+
+async def test_another_process_answers_what_a_new_server_can_take_up(tmp_path: Path) -> None:
+    """Since 2026-07-28 the store has all that the call needs: both processes have ended."""
+    store, pins = str(tmp_path / "runs.db"), tmp_path / "desk.json"
+    async with own() as first:
+        await first.pin(pins)
+    async with Agent(model("book"), tools=own(ask=True).pinned(pins), store=store) as agent:
+        (question,) = (await agent.generate("Book shoes.", run_id="r")).pending
+
+    again = own(ask=True).pinned(pins)
+    async with Agent(ScriptedModel(["Booked."]), tools=again, store=store) as agent:
+        done = await agent.resume("r", approvals={question.key: approve(edit={"size": 42})})
+
+    assert contents(done) == ["shoes: size 42, 1 booked"]
+    assert done.text == "Booked."
+
+
+async def test_a_held_call_ends_with_its_process(tmp_path: Path) -> None:
+    """Until 2025-11-25 the answer can reach nobody else; the call is not sent again."""
+    store, pins = str(tmp_path / "runs.db"), tmp_path / "desk.json"
+    async with own(mode="legacy") as first:
+        await first.pin(pins)
+
+    def server() -> Server:
+        return own(ask=True, mode="legacy", name="the desk")
+
+    async with Agent(model("book"), tools=server().pinned(pins), store=store) as agent:
+        (question,) = (await agent.generate("Book shoes.", run_id="r")).pending
+
+    async with Agent(ScriptedModel(["Lost."]), tools=server().pinned(pins), store=store) as agent:
+        done = await agent.resume("r", approvals={question.key: approve(edit={"size": 42})})
+
+    (result,) = [each for each in done.messages if isinstance(each, ToolResult)]
+    assert result.status == "error"
+    assert "'the desk' held the call open" in str(result.content)
+    assert "Whether the call took effect is not known." in str(result.content)
+
+
+async def test_other_calls_go_on_while_a_call_is_held() -> None:
+    """A person may take days; the server is not blocked for other runs."""
+    server = own(ask=True, mode="legacy")
+    tools = await server.tools()
+    asking = Agent(model("book"), tools=tools)
+    parked = await asking.generate("Book shoes.")
+    other = {tool.name: tool for tool in tools}
+
+    added = await outcome(other["add"], a=1, b=2)
+    both = await asyncio.gather(outcome(other["add"], a=2, b=2), outcome(other["add"], a=3, b=3))
+    (question,) = parked.pending
+    done = await asking.resume(parked, approvals={question.key: approve(edit={"size": 1})})
+    await asking.aclose()
+
+    assert [each.content for each in (added, *both)] == ["3", "4", "6"]
+    assert contents(done) == ["shoes: size 1, 1 booked"]
+
+
+async def test_a_server_that_is_not_offered_people_is_told_so(make: Make) -> None:
+    """Nothing parks by surprise: questions are off by default."""
+    async with tools_of(make()) as tools:
+        refused = await outcome(tools["book"], what="shoes")
+
+    assert refused.status == "error"
+
+
+async def test_a_call_from_a_program_asks_nobody() -> None:
+    """`Server.call` and the command line have no run that could wait."""
+    async with own(ask=True, name="the desk") as server:
+        refused = await server.call("book", {"what": "shoes"})
+
+    assert refused.status == "error"
+    assert "the desk asks: Which size of shoes?" in str(refused.content)
+
+
+async def test_a_model_answers_the_server_within_the_budget(make: Make) -> None:
+    """The server's use of the model is the run's, by the same budget and the same count."""
+    server = make(sampling=ScriptedModel(["short"] * 9))
+    tools = await server.tools()
+    async with Agent(model("shorten"), tools=tools) as agent:
+        result = await agent.generate("Shorten shoes.")
+
+    usage = result.run.spent
+    assert contents(result)[0].endswith(": short")
+    assert usage.model_calls == 3
+    assert usage.usage.total_tokens > sum([step.usage.total_tokens for step in result.steps])
+
+
+async def test_a_spent_budget_refuses_the_server(make: Make) -> None:
+    """A server cannot spend what the run may not."""
+    asked = ScriptedModel(["short"])
+    server = make(sampling=asked)
+    tools = await server.tools()
+    limit = budget(tokens=1)
+    async with Agent(model("shorten"), tools=tools, budget=limit) as agent:
+        result = await agent.generate("Shorten shoes.")
+
+    (refused,) = [each for each in result.messages if isinstance(each, ToolResult)]
+    assert refused.status == "error"
+    assert "budget.tokens" in str(refused.content)
+    assert result.run.spent.model_calls == 1
+
+
+async def test_no_model_answers_by_default(make: Make) -> None:
+    """Sampling is somebody's money."""
+    async with tools_of(make()) as tools:
+        refused = await outcome(tools["shorten"], what="shoes")
+
+    assert refused.status == "error"
