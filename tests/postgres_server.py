@@ -24,7 +24,7 @@ import psycopg
 
 from graphloop.stores.postgres import schema
 
-__all__ = ["Missing", "Server", "database", "serving", "set_clock"]
+__all__ = ["Missing", "Server", "database", "emptied", "serving", "set_clock"]
 
 NOBODY = 65534
 NUMBERS = itertools.count(1)
@@ -137,3 +137,9 @@ def set_clock(dsn: str, now: float) -> None:
             "CREATE OR REPLACE FUNCTION now_s() RETURNS float8 LANGUAGE sql VOLATILE AS "
             f"'SELECT {now}::float8'"  # type: ignore[arg-type]
         )
+
+
+def emptied(dsn: str) -> None:
+    """Drop the tables of a store that is closed."""
+    with psycopg.connect(dsn, autocommit=True) as link:
+        link.execute("DROP SCHEMA IF EXISTS graphloop CASCADE")

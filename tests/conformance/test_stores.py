@@ -36,7 +36,8 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.stores.postgres import PostgresStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import UserMessage, evolve
-from tests.postgres_server import database, set_clock
+from tests.postgres_server import database, emptied, set_clock
+from tests.sizes import sized
 from tests.strategies import events
 from tests.unit.stores.store_process import append_events
 
@@ -706,7 +707,9 @@ def test_a_database_does_what_a_dictionary_does(operations: list[Operation]) -> 
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=sized(15, 500),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(operations=st.lists(OPERATIONS, min_size=3, max_size=12))
 def test_a_server_does_what_a_dictionary_does(postgres: str, operations: list[Operation]) -> None:
@@ -718,6 +721,8 @@ def test_a_server_does_what_a_dictionary_does(postgres: str, operations: list[Op
             assert await outcome(memory, operation) == await outcome(server, operation)
         await server.aclose()
 
-    dsn = database(postgres)
-    set_clock(dsn, 7.0)
-    do(compare(dsn))
+    set_clock(postgres, 7.0)
+    try:
+        do(compare(postgres))
+    finally:
+        emptied(postgres)

@@ -9,21 +9,21 @@ from msgspec import Struct
 from ...errors import StoreError, UnknownRun
 from ..base import Posted
 from ..journals import out_of_order
-from .leases import Held, Tenant, fenced, notify
+from .leases import HeldRun, StoreWorker, fenced, notify
 from .schema import Link
 
 __all__ = [
-    "Addition",
+    "NewEvents",
     "append_claimed",
     "append_unclaimed",
-    "note_target",
-    "post",
+    "post_answer",
+    "record_target",
     "stored_text",
     "why_refused",
 ]
 
 
-class Addition(Struct, frozen=True, gc=False):
+class NewEvents(Struct, frozen=True, gc=False):
     """Encoded events to append to one run.
 
     Attributes:
@@ -46,7 +46,7 @@ def stored_text(name: str) -> str:
     return name.replace("\0", "\ufffd")
 
 
-def append_claimed(link: Link, additions: Sequence[tuple[Addition, Held]]) -> frozenset[str]:
+def append_claimed(link: Link, additions: Sequence[tuple[NewEvents, HeldRun]]) -> frozenset[str]:
     """Append events to claimed runs, each to another run, and return the ids of those written.
 
     One statement writes all of them, and locks no row: the epoch and the number before decide. An
@@ -86,7 +86,9 @@ def append_claimed(link: Link, additions: Sequence[tuple[Addition, Held]]) -> fr
     return frozenset([each.run_id for each, held in additions if held.number in numbers])
 
 
-def why_refused(link: Link, addition: Addition, held: Held, *, is_again: bool) -> StoreError | None:
+def why_refused(
+    link: Link, addition: NewEvents, held: HeldRun, *, is_again: bool
+) -> StoreError | None:
     """Return why a claimed append was refused; None if an attempt before has written it."""
     row = link.execute(
         "SELECT owner, epoch, (SELECT coalesce(max(seq), 0) FROM entry WHERE run = number) "
@@ -101,7 +103,7 @@ def why_refused(link: Link, addition: Addition, held: Held, *, is_again: bool) -
     return out_of_order(f"run {addition.run_id!r}", count + 1, addition.seq)
 
 
-def _is_written(link: Link, addition: Addition, held: Held) -> bool:
+def _is_written(link: Link, addition: NewEvents, held: HeldRun) -> bool:
     kept = link.execute(
         "SELECT data FROM entry WHERE run = %s AND seq >= %s AND seq < %s ORDER BY seq",
         (held.number, addition.seq, addition.seq + len(addition.events)),
@@ -110,9 +112,9 @@ def _is_written(link: Link, addition: Addition, held: Held) -> bool:
 
 
 def append_unclaimed(
-    link: Link, tenant: Tenant, addition: Addition, *, is_again: bool = False
+    link: Link, tenant: StoreWorker, addition: NewEvents, *, is_again: bool = False
 ) -> None:
-    """Append events to a run that nobody has claimed, and create the run with its first event.
+    """Append events to a run without a driver, and create the run with its first event.
 
     Raises:
         Fenced: a driver has claimed the run.
@@ -132,7 +134,7 @@ def append_unclaimed(
     (count,) = link.execute(
         "SELECT coalesce(max(seq), 0) FROM entry WHERE run = %s", (number,)
     ).fetchone() or (0,)
-    if is_again and seq <= count and _is_written(link, addition, Held(number, epoch)):
+    if is_again and seq <= count and _is_written(link, addition, HeldRun(number, epoch)):
         return
     if seq != count + 1:
         raise out_of_order(f"run {run_id!r}", count + 1, seq)
@@ -150,10 +152,10 @@ def append_unclaimed(
         notify(link)
 
 
-def post(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
+def post_answer(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
     """Store `signal`, the id and the text of an answer, unless the key has an answer already.
 
-    The run's row is locked first, as `leases.release` locks it: of an answer and a release, the
+    The run's row is locked first, as `leases.release_run` locks it: of an answer and a release, the
     second sees the first.
     """
     number, owner, status = _required(link, run_id)
@@ -176,7 +178,7 @@ def post(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
     return "duplicate" if first == signal_id else "answered"
 
 
-def note_target(link: Link, run_id: str, target: str) -> None:
+def record_target(link: Link, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     number, _, _ = _required(link, run_id)
     link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
@@ -191,7 +193,7 @@ def _required(link: Link, run_id: str) -> tuple[int, str | None, str]:
     return row[0], row[1], row[2]
 
 
-def _keep_blobs(link: Link, additions: Sequence[Addition]) -> None:
+def _keep_blobs(link: Link, additions: Sequence[NewEvents]) -> None:
     blobs = sorted({one for each in additions for one in each.blobs.items()})
     if blobs:
         # In one order, so that two writers of the same media do not wait for each other.

@@ -28,26 +28,26 @@ from ..memory import Claims
 from .schema import CHANNEL, LOCK_CLASS, Link
 
 __all__ = [
-    "Held",
-    "Standing",
-    "Tenant",
-    "abandon",
+    "HeldRun",
+    "LeftAs",
+    "StoreWorker",
     "beat",
-    "claim",
+    "claim_run",
+    "end_row",
     "fenced",
+    "give_run_back",
     "interrupt",
-    "leave",
     "notify",
-    "register",
-    "release",
+    "release_run",
     "sweep",
+    "take_row",
 ]
 
 SWEEPER: Final = 0
 """The second number of the lock that lets one process sweep at a time."""
 
 
-class Held(Struct, frozen=True, gc=False):
+class HeldRun(Struct, frozen=True, gc=False):
     """A claim of this store object.
 
     Attributes:
@@ -59,7 +59,7 @@ class Held(Struct, frozen=True, gc=False):
     epoch: int
 
 
-class Standing(Struct, frozen=True, gc=False):
+class LeftAs(Struct, frozen=True, gc=False):
     """The record of a released run: its status, its questions, and the answers that were read."""
 
     status: ReleaseStatus
@@ -68,7 +68,7 @@ class Standing(Struct, frozen=True, gc=False):
 
 
 @final
-class Tenant:
+class StoreWorker:
     """The identity of one store object in the database, and the claims of its drivers.
 
     Only the writing thread changes it, after a transaction.
@@ -85,18 +85,18 @@ class Tenant:
     def __init__(self, lease_s: float) -> None:
         self.lease_s = lease_s
         self.is_registered = False
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, HeldRun] = {}
         self.claims = Claims()
         self.name = ""
         self.rename()
 
     def rename(self) -> None:
-        """Take a new name, under which nobody has declared this worker dead."""
+        """Take a new name: a worker that was declared dead does not go on under its old one."""
         self.name = f"{socket.gethostname()}, pid {os.getpid()}, store {uuid.uuid4().hex[:12]}"
         self.is_registered = False
 
 
-def register(link: Link, tenant: Tenant) -> None:
+def take_row(link: Link, tenant: StoreWorker) -> None:
     """Insert the worker's row and take its session lock, unless the worker has a row.
 
     A worker whose row is gone was declared dead, and goes on under a new name only.
@@ -114,7 +114,7 @@ def register(link: Link, tenant: Tenant) -> None:
     tenant.is_registered = True
 
 
-def beat(link: Link, tenant: Tenant) -> bool:
+def beat(link: Link, tenant: StoreWorker) -> bool:
     """Tell that the worker is live; False if it was declared dead.
 
     A new session takes the lock again, which the end of the old one has freed.
@@ -127,13 +127,13 @@ def beat(link: Link, tenant: Tenant) -> bool:
     return taken is not None
 
 
-def claim(link: Link, tenant: Tenant, run_id: str) -> Held:
+def claim_run(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun:
     """Make the tenant the owner of a run, and return the claim.
 
     Raises:
         RunBusy: a live worker owns the run.
     """
-    register(link, tenant)
+    take_row(link, tenant)
     if (held := _claimed(link, tenant, run_id)) is not None:
         return held
     sweep(link)
@@ -146,7 +146,7 @@ def claim(link: Link, tenant: Tenant, run_id: str) -> Held:
     )
 
 
-def _claimed(link: Link, tenant: Tenant, run_id: str) -> Held | None:
+def _claimed(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun | None:
     row = link.execute(
         "INSERT INTO run AS r (run_id, owner, epoch) VALUES(%s, %s, 1) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = r.epoch + 1, "
@@ -155,16 +155,16 @@ def _claimed(link: Link, tenant: Tenant, run_id: str) -> Held | None:
         "WHERE r.owner IS NULL OR r.owner = excluded.owner RETURNING number, epoch",
         (run_id, tenant.name),
     ).fetchone()
-    return None if row is None else Held(row[0], row[1])
+    return None if row is None else HeldRun(row[0], row[1])
 
 
-def release(
-    link: Link, tenant: Tenant, run_id: str, standing: Standing | None, *, is_again: bool = False
+def release_run(
+    link: Link, tenant: StoreWorker, run_id: str, standing: LeftAs | None, *, is_again: bool = False
 ) -> None:
     """End the tenant's claim, and store the status unless it is None.
 
     The row is locked first, by a statement of its own: the next statement then sees each answer
-    whose transaction held the lock before (`journal.post`). So no wake-up is lost.
+    whose transaction held the lock before (`journal.post_answer`). So no wake-up is lost.
 
     Args:
         link: the connection.
@@ -189,7 +189,7 @@ def release(
             return
         raise fenced(run_id, owner, epoch, held)
     if standing is None:
-        abandon(link, tenant, held)
+        give_run_back(link, tenant, held)
         return
     row = link.execute(
         "UPDATE run SET owner = NULL, asks = %(asks)s, wake_at = %(wake)s, updated = now_s(), "
@@ -205,11 +205,11 @@ def release(
         },
     ).fetchone()
     _forget_empty(link, held.number)
-    if row is not None and row[0] in ("ready", "interrupted"):
+    if row is not None and row[0] in ("waiting_ids", "interrupted"):
         notify(link)
 
 
-def abandon(link: Link, tenant: Tenant, held: Held) -> None:
+def give_run_back(link: Link, tenant: StoreWorker, held: HeldRun) -> None:
     """End a claim without a change of the run's status."""
     link.execute(
         "UPDATE run SET owner = NULL WHERE number = %s AND owner = %s AND epoch = %s",
@@ -218,7 +218,7 @@ def abandon(link: Link, tenant: Tenant, held: Held) -> None:
     _forget_empty(link, held.number)
 
 
-def interrupt(link: Link, tenant: Tenant, left: Iterable[Held]) -> None:
+def interrupt(link: Link, tenant: StoreWorker, left: Iterable[HeldRun]) -> None:
     """Free the runs of drivers of this process that have gone without a release."""
     for held in sorted(left, key=lambda held: held.number):
         link.execute(
@@ -230,7 +230,7 @@ def interrupt(link: Link, tenant: Tenant, left: Iterable[Held]) -> None:
     notify(link)
 
 
-def leave(link: Link, tenant: Tenant) -> None:
+def end_row(link: Link, tenant: StoreWorker) -> None:
     """Delete the worker's row, because its store closes, and free its runs."""
     link.execute("DELETE FROM worker WHERE name = %s", (tenant.name,))
     sweep(link)
@@ -265,7 +265,7 @@ def notify(link: Link) -> None:
     link.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
 
 
-def fenced(run_id: str, owner: str | None, epoch: int, held: Held | None) -> Fenced:
+def fenced(run_id: str, owner: str | None, epoch: int, held: HeldRun | None) -> Fenced:
     """Return the error of a driver whose claim is lost, or that has none."""
     holder = f"is driven by {owner}" if owner else "has no driver"
     mine = "never claimed it"

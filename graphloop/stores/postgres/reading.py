@@ -18,7 +18,7 @@ from .journal import stored_text
 from .leases import sweep
 from .schema import Link
 
-__all__ = ["overview", "read_journal", "ready", "run_ids", "signals"]
+__all__ = ["answers_of", "known_ids", "load_events", "records_of", "waiting_ids"]
 
 ASKS: Final = Decoder(tuple[Ask, ...])
 AFTER_SLASH: Final = chr(ord("/") + 1)
@@ -45,7 +45,7 @@ READY: Final[LiteralString] = (
 )
 
 
-def read_journal(link: Link, codec: Codec, run_id: str) -> tuple[Event, ...]:
+def load_events(link: Link, codec: Codec, run_id: str) -> tuple[Event, ...]:
     """Return the events of a run after checking each; an empty tuple if the run does not exist.
 
     Raises:
@@ -81,14 +81,14 @@ def _blob(link: Link, digest: str) -> bytes:
     return checked_blob(digest, None if row is None else row[0], "the store's table `blob`")
 
 
-def run_ids(link: Link) -> list[str]:
+def known_ids(link: Link) -> list[str]:
     """Return the ids of all runs with events, in the order of code points."""
     return [
         run_id for (run_id,) in link.execute("SELECT run_id FROM run WHERE begun ORDER BY run_id")
     ]
 
 
-def signals(link: Link, run_id: str) -> Mapping[str, str]:
+def answers_of(link: Link, run_id: str) -> Mapping[str, str]:
     """Map the key of each answered question of a run to the accepted answer."""
     rows = link.execute(
         "SELECT key, data FROM signal WHERE run = (SELECT number FROM run WHERE run_id = %s)",
@@ -97,7 +97,7 @@ def signals(link: Link, run_id: str) -> Mapping[str, str]:
     return dict(rows)
 
 
-def overview(link: Link, root: str | None) -> Sequence[RunRecord]:
+def records_of(link: Link, root: str | None) -> Sequence[RunRecord]:
     """Return the records of all runs with events, in the order of their creation.
 
     With a `root`, the result has only that run and its descendants, whose ids are neighbours in an
@@ -127,7 +127,7 @@ def overview(link: Link, root: str | None) -> Sequence[RunRecord]:
     )
 
 
-def ready(link: Link, graphs: Collection[str], limit: int, *, blocked: bool) -> list[str]:
+def waiting_ids(link: Link, graphs: Collection[str], limit: int, *, blocked: bool) -> list[str]:
     """Free the runs of dead workers, and return ids of root runs that wait for a driver."""
     sweep(link)
     named = [stored_text(graph) for graph in graphs]

@@ -24,10 +24,10 @@ from ..base import Ask, Posted, ReleaseStatus, RunRecord
 from ..codec import Codec
 from ..journals import graph_name_of
 from . import journal, leases, reading
-from .journal import Addition
-from .leases import Held, Standing, Tenant
+from .journal import NewEvents
+from .leases import HeldRun, LeftAs, StoreWorker
 from .schema import Link, opened, place_of
-from .writer import Append, Job, Writer, persist
+from .writer import Job, PostgresWriter, QueuedAppend, persist
 
 __all__ = ["PostgresStore"]
 
@@ -68,8 +68,8 @@ class PostgresStore:
                 )
         self._place = place_of(dsn)
         self._codec = codec or Codec()
-        self._tenant = Tenant(lease_s)
-        self._writer = Writer(dsn, self._tenant, patience_s)
+        self._tenant = StoreWorker(lease_s)
+        self._writer = PostgresWriter(dsn, self._tenant, patience_s)
         self._readers = _Readers(dsn, patience_s)
         weakref.finalize(self, self._writer.stop)
         weakref.finalize(self, self._readers.close)
@@ -97,7 +97,7 @@ class PostgresStore:
         if (held := self._tenant.held.get(run_id)) is None:
             work = partial(_append_all, tenant=self._tenant, additions=[addition])
             return self._queued(Job(run_id, work))
-        job = Append(addition, held)
+        job = QueuedAppend(addition, held)
         self._writer.put(job)
         return asyncio.wrap_future(job.future)
 
@@ -108,17 +108,17 @@ class PostgresStore:
             work = partial(_append_all, tenant=self._tenant, additions=additions)
             await self._queued(Job(additions[0].run_id, work))
 
-    def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> Addition:
+    def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> NewEvents:
         encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
         blobs: dict[str, bytes] = {}
         rows = [
             (type(event).__name__, encode(at, event, blobs)) for at, event in enumerate(events, seq)
         ]
-        return Addition(run_id, seq, tuple(rows), graph, blobs)
+        return NewEvents(run_id, seq, tuple(rows), graph, blobs)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
-        work = partial(reading.read_journal, codec=self._codec, run_id=run_id)
+        work = partial(reading.load_events, codec=self._codec, run_id=run_id)
         events: tuple[Event, ...] = await self._read(work)
         if not events:
             raise UnknownRun(f"no run {run_id!r} in {self._place}")
@@ -126,19 +126,19 @@ class PostgresStore:
 
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs that have an event, in alphabetical order."""
-        return await self._read(reading.run_ids)
+        return await self._read(reading.known_ids)
 
     async def claim(self, run_id: str) -> None:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
         tenant = self._tenant
         tenant.claims.take(run_id)
 
-        def work(link: Link, _: bool) -> Held:  # noqa: FBT001 - the parameter of a callback
-            return leases.claim(link, tenant, run_id)
+        def work(link: Link, _: bool) -> HeldRun:  # noqa: FBT001 - the parameter of a callback
+            return leases.claim_run(link, tenant, run_id)
 
         def undo(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
             if (held := tenant.held.get(run_id)) is not None:
-                leases.abandon(link, tenant, held)
+                leases.give_run_back(link, tenant, held)
 
         def undone(_: None) -> None:
             tenant.held.pop(run_id, None)
@@ -161,10 +161,10 @@ class PostgresStore:
         If the write fails, this call raises, and the run is interrupted.
         """
         tenant = self._tenant
-        standing = None if status is None else Standing(status, tuple(asks), seen)
+        standing = None if status is None else LeftAs(status, tuple(asks), seen)
 
         def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
-            leases.release(link, tenant, run_id, standing, is_again=is_again)
+            leases.release_run(link, tenant, run_id, standing, is_again=is_again)
 
         def released(_: None) -> None:
             tenant.held.pop(run_id, None)
@@ -178,17 +178,17 @@ class PostgresStore:
         """Store an answer to the question `key` of a run, unless the question has an answer."""
 
         def work(link: Link, _: bool) -> Posted:  # noqa: FBT001 - the parameter of a callback
-            return journal.post(link, run_id, key, (signal_id, data))
+            return journal.post_answer(link, run_id, key, (signal_id, data))
 
         return await self._queued(Job(run_id, work))
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
-        return await self._read(partial(reading.signals, run_id=run_id))
+        return await self._read(partial(reading.answers_of, run_id=run_id))
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
-        return await self._read(partial(reading.overview, root=root))
+        return await self._read(partial(reading.records_of, root=root))
 
     async def ready(
         self, graphs: Collection[str], limit: int, *, blocked: bool = False
@@ -196,7 +196,7 @@ class PostgresStore:
         """Return ids of runs that a driver could take further now, at most `limit`."""
 
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
-            return reading.ready(link, graphs, limit, blocked=blocked)
+            return reading.waiting_ids(link, graphs, limit, blocked=blocked)
 
         return await self._queued(Job("", work))
 
@@ -208,7 +208,7 @@ class PostgresStore:
         """Record the target of `graphloop run` that started the run."""
 
         def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            journal.note_target(link, run_id, target)
+            journal.record_target(link, run_id, target)
 
         await self._queued(Job(run_id, work))
 
@@ -224,8 +224,8 @@ def _append_all(
     link: Link,
     is_again: bool,  # noqa: FBT001 - the parameter of a callback
     *,
-    tenant: Tenant,
-    additions: Sequence[Addition],
+    tenant: StoreWorker,
+    additions: Sequence[NewEvents],
 ) -> None:
     for addition in additions:
         journal.append_unclaimed(link, tenant, addition, is_again=is_again)
@@ -270,7 +270,7 @@ class _Readers:
         return persist(self._dsn, self._patience_s if self._was_open else 0.0, attempt)
 
     def close(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for link in idle:

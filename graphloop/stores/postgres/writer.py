@@ -26,11 +26,11 @@ from psycopg.errors import DeadlockDetected, UniqueViolation
 
 from ...errors import GraphloopError, StoreError
 from . import journal, leases
-from .journal import Addition
-from .leases import Held, Tenant
+from .journal import NewEvents
+from .leases import HeldRun, StoreWorker
 from .schema import CHANNEL, Link, opened, place_of, told
 
-__all__ = ["Append", "Job", "Writer", "persist"]
+__all__ = ["Job", "PostgresWriter", "QueuedAppend", "persist"]
 
 T = TypeVar("T")
 
@@ -88,16 +88,16 @@ class Job(Generic[T]):
 
 
 @final
-class Append:
+class QueuedAppend:
     """Queued events for a claimed run, and the future of their commit."""
 
-    def __init__(self, addition: Addition, held: Held) -> None:
+    def __init__(self, addition: NewEvents, held: HeldRun) -> None:
         self.run_id = addition.run_id
         self.pair = addition, held
         self.future: Future[None] = Future()
 
 
-Queued: TypeAlias = "Append | Job[object]"
+Queued: TypeAlias = "QueuedAppend | Job[object]"
 
 
 def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
@@ -129,7 +129,7 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
 
 
 @final
-class Writer:
+class PostgresWriter:
     """Does all writes to a database in one thread, which starts with the first job.
 
     Args:
@@ -138,7 +138,7 @@ class Writer:
         patience_s: the seconds to wait for a database that has gone away.
     """
 
-    def __init__(self, dsn: str, tenant: Tenant, patience_s: float) -> None:
+    def __init__(self, dsn: str, tenant: StoreWorker, patience_s: float) -> None:
         self._dsn = dsn
         self._tenant = tenant
         self._patience_s = patience_s
@@ -272,15 +272,15 @@ class Writer:
 
     def _append(self, link: Link, jobs: Sequence[Queued], is_again: bool) -> None:  # noqa: FBT001
         """Append all events that wait, by one statement if no two of them are of one run."""
-        waiting = [job for job in jobs if isinstance(job, Append) and not job.future.done()]
+        waiting = [job for job in jobs if isinstance(job, QueuedAppend) and not job.future.done()]
         while waiting:
-            batch: dict[str, Append] = {}
+            batch: dict[str, QueuedAppend] = {}
             for job in waiting:
                 batch.setdefault(job.run_id, job)
             self._append_batch(link, [*batch.values()], is_again=is_again)
             waiting = [job for job in waiting if batch[job.run_id] is not job]
 
-    def _append_batch(self, link: Link, batch: Sequence[Append], *, is_again: bool) -> None:
+    def _append_batch(self, link: Link, batch: Sequence[QueuedAppend], *, is_again: bool) -> None:
         pairs = [job.pair for job in batch]
         written = _again(link, lambda: journal.append_claimed(link, pairs))
         for job, (addition, claim) in zip(batch, pairs, strict=True):
@@ -334,7 +334,7 @@ class Writer:
         if self._link is not None:
             with suppress(psycopg.Error), self._link.transaction():
                 if self._tenant.is_registered:
-                    leases.leave(self._link, self._tenant)
+                    leases.end_row(self._link, self._tenant)
             self._link.close()
         if self._bell is not None:
             self._bell.close()
@@ -345,8 +345,8 @@ def _hear(link: Link, _: Sequence[Queued], __: bool) -> None:  # noqa: FBT001
     link.execute("SELECT")
 
 
-def _split(jobs: Sequence[Queued]) -> tuple[list[Append], list[Job[object]]]:
-    appends = [job for job in jobs if isinstance(job, Append)]
+def _split(jobs: Sequence[Queued]) -> tuple[list[QueuedAppend], list[Job[object]]]:
+    appends = [job for job in jobs if isinstance(job, QueuedAppend)]
     return appends, [job for job in jobs if isinstance(job, Job)]
 
 
