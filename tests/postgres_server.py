@@ -65,9 +65,10 @@ class Server:
 
     Args:
         directory: the directory, which the server's user can reach.
+        fsync: whether the server waits for the disk, "on" or "off".
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, *, fsync: str = "off") -> None:
         self._bin = _binaries()
         self._data = directory / "data"
         self._user = NOBODY if os.geteuid() == 0 else None
@@ -78,8 +79,11 @@ class Server:
         self.dsn = f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
         self._do("initdb", "-D", str(self._data), "-U", "postgres", "-A", "trust", "-E", "UTF8",
                  "--locale=C", "--no-sync")  # fmt: skip
+        settings = SETTINGS | {"fsync": fsync}
         with (self._data / "postgresql.conf").open("a") as file:
-            file.writelines(f"{name} = '{value}'\n" for name, value in SETTINGS.items())
+            file.writelines(
+                f"{name} = '{value}'\n" for name, value in (SETTINGS | {"fsync": fsync}).items()
+            )
             file.write(f"port = {self.port}\n")
 
     def start(self) -> None:

@@ -165,7 +165,7 @@ def test_each_run_ends_and_nothing_is_done_twice(
     unknown = sum(one.status == "unknown" for one in results.values())
     with capsys.disabled():
         print(  # noqa: T201 - the figures of this run
-            f"\nworkers on {kind}: seed {SEED}, {RUNS} runs, {kills} kills, {stops} stops, {again} calls "
-            f"repeated that may be, {unknown} of unknown outcome"
+            f"\nworkers on {kind}: seed {SEED}, {RUNS} runs, {kills} kills, {stops} stops, "
+            f"{again} calls repeated that may be, {unknown} of unknown outcome"
         )
     assert kills + stops >= (KILLS + STOPS) / 2
