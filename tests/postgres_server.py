@@ -81,9 +81,7 @@ class Server:
                  "--locale=C", "--no-sync")  # fmt: skip
         settings = SETTINGS | {"fsync": fsync}
         with (self._data / "postgresql.conf").open("a") as file:
-            file.writelines(
-                f"{name} = '{value}'\n" for name, value in (SETTINGS | {"fsync": fsync}).items()
-            )
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
             file.write(f"port = {self.port}\n")
 
     def start(self) -> None:

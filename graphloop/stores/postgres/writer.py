@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final, Generic, TypeAlias, TypeVar, final
+from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 import psycopg
 from psycopg.errors import DeadlockDetected, UniqueViolation
@@ -97,7 +97,7 @@ class QueuedAppend:
         self.future: Future[None] = Future()
 
 
-Queued: TypeAlias = "QueuedAppend | Job[object]"
+Queued: TypeAlias = "QueuedAppend | Job[Any]"
 
 
 def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
@@ -345,7 +345,7 @@ def _hear(link: Link, _: Sequence[Queued], __: bool) -> None:  # noqa: FBT001
     link.execute("SELECT")
 
 
-def _split(jobs: Sequence[Queued]) -> tuple[list[QueuedAppend], list[Job[object]]]:
+def _split(jobs: Sequence[Queued]) -> tuple[list[QueuedAppend], list[Job[Any]]]:
     appends = [job for job in jobs if isinstance(job, QueuedAppend)]
     return appends, [job for job in jobs if isinstance(job, Job)]
 

@@ -207,6 +207,7 @@ async def test_a_store_tells_others_of_a_run_that_waits(dsn: str) -> None:
 async def test_a_server_that_does_not_answer_is_named_without_its_password() -> None:
     """At once: an address that never answered is a mistake more often than an outage."""
     store = PostgresStore("postgresql://ann:secret@127.0.0.1:1/runs")
+    place = r"127\.0\.0\.1:1/runs: expected a PostgreSQL"
     for work in (store.runs(), store.post("r", "key", "one", "yes")):
         with pytest.raises(
             StoreError, match=r"127\.0\.0\.1:1/runs: expected a PostgreSQL"
