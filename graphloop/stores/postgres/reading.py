@@ -18,7 +18,7 @@ from .journal import stored_text
 from .leases import sweep
 from .schema import Link
 
-__all__ = ["answers_of", "known_ids", "load_events", "records_of", "waiting_ids"]
+__all__ = ["known_ids", "load_events", "posted_answers", "records_of", "waiting_ids"]
 
 ASKS: Final = Decoder(tuple[Ask, ...])
 AFTER_SLASH: Final = chr(ord("/") + 1)
@@ -88,7 +88,7 @@ def known_ids(link: Link) -> list[str]:
     ]
 
 
-def answers_of(link: Link, run_id: str) -> Mapping[str, str]:
+def posted_answers(link: Link, run_id: str) -> Mapping[str, str]:
     """Map the key of each answered question of a run to the accepted answer."""
     rows = link.execute(
         "SELECT key, data FROM signal WHERE run = (SELECT number FROM run WHERE run_id = %s)",

@@ -184,7 +184,7 @@ class PostgresStore:
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
-        return await self._read(partial(reading.answers_of, run_id=run_id))
+        return await self._read(partial(reading.posted_answers, run_id=run_id))
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
