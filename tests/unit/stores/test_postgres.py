@@ -1,7 +1,7 @@
 """The PostgreSQL store: its fence, its wake-ups, and what it says when the server is not there.
 
 `test_stores.py` in the conformance tests has what it shares with the other stores. The tests below
-catch these faults, each planted once by hand in `stores/postgres`: no epoch in the append, no
+aim at these faults in `stores/postgres`: no epoch in the append, no
 number before in the append, no lock in `release`, no lock in `post`, no anti-join in the sweep.
 """
 
