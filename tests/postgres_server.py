@@ -127,8 +127,8 @@ def database(server: str) -> str:
     """Create an empty database on a server, and return its DSN."""
     name = f"test_{os.getpid()}_{next(NUMBERS)}"
     with psycopg.connect(server, autocommit=True) as link:
-        link.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
-        link.execute(f"CREATE DATABASE {name} STRATEGY file_copy")
+        link.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
+        link.execute(f"CREATE DATABASE {name} STRATEGY file_copy".encode())
     return urlsplit(server)._replace(path=f"/{name}").geturl()
 
 
@@ -136,8 +136,8 @@ def set_clock(dsn: str, now: float) -> None:
     """Let the clock of a store's database stand at a time."""
     with schema.opened(dsn) as link:
         link.execute(
-            "CREATE OR REPLACE FUNCTION now_s() RETURNS float8 LANGUAGE sql VOLATILE AS "
-            f"'SELECT {now}::float8'"
+            b"CREATE OR REPLACE FUNCTION now_s() RETURNS float8 LANGUAGE sql VOLATILE AS "
+            + f"'SELECT {now}::float8'".encode()
         )
 
 
