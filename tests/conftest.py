@@ -11,11 +11,12 @@ import asyncio
 import inspect
 import os
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Generator
 
 import pytest
 from hypothesis import settings
 
+from tests.postgres_server import Missing, serving
 from tests.sizes import NIGHTLY, PROFILE
 
 # Bytecode is kept, also where PYTHONDONTWRITEBYTECODE forbids it: otherwise each of the many
@@ -58,3 +59,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if NIGHTLY:
         for item in items:
             item.add_marker(pytest.mark.timeout(0))
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Generator[str]:
+    """The DSN of a PostgreSQL server, one for each process of the tests."""
+    try:
+        with serving() as dsn:
+            yield dsn
+    except Missing as error:
+        if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))

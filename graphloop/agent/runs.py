@@ -20,7 +20,6 @@ from uuid import uuid4
 
 from typing_extensions import TypeVar
 
-from .. import stores
 from ..errors import ConfigError, StoreError
 from ..events import Event
 from ..graph import NodeGraph
@@ -30,6 +29,7 @@ from ..run import Run
 from ..stores import (
     Ask,
     Catalog,
+    Closes,
     Leases,
     Mailbox,
     Posted,
@@ -332,5 +332,5 @@ class Runs(Generic[O_co, S]):
         try:
             yield store
         finally:
-            if isinstance(store, stores.SqliteStore):
+            if isinstance(store, Closes):
                 await store.aclose()

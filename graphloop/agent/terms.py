@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from .. import stores
 from ..driver import Callback, Ports, counted_limits, logged, observers_of
 from ..errors import ConfigError
 from ..events import ChatSoFar, Setup
@@ -25,7 +24,7 @@ from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
 from ..states import known_state_type
-from ..stores import Codec, MemoryStore, Store, check_state, open_store, running_loop
+from ..stores import Closes, Codec, MemoryStore, Store, check_state, open_store, running_loop
 from ..tools import AnyTool, Closable, Toolbox, check_deps, kind_name
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, deps_needs, needs_messages, nesting_of, runs_one_at_a_time
@@ -118,7 +117,7 @@ class SharedResources:
 
     def reopened(self, store: Store) -> Store:
         """Return the given store of a run, or a new one if a synchronous call has closed it."""
-        if not isinstance(self._given, str | Path) or not isinstance(store, stores.SqliteStore):
+        if not isinstance(self._given, str | Path) or not isinstance(store, Closes):
             return store
         return self.store() if store.closed else store
 
@@ -133,7 +132,7 @@ class SharedResources:
         """
         store = self._stores.pop(asyncio.get_running_loop(), None)
         async with AsyncExitStack() as closing:
-            if store is not None and isinstance(store, stores.SqliteStore):
+            if store is not None and isinstance(store, Closes):
                 closing.push_async_callback(store.aclose)
             for label, provider in self._models.items():
                 if given or label in self._named:

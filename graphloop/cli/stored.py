@@ -17,7 +17,17 @@ from typing import Final, NamedTuple, final
 from ..agent import Answers, Graph, approval_from
 from ..errors import ConfigError, nearest
 from ..events import Event
-from ..stores import LOCK, SUFFIX, Catalog, Mailbox, SqliteStore, Store, open_store
+from ..stores import (
+    LOCK,
+    SUFFIX,
+    Catalog,
+    Closes,
+    Mailbox,
+    SqliteStore,
+    Store,
+    has_scheme,
+    open_store,
+)
 from .modules import register
 from .target import absolute_target, load_graph
 from .text import one_line
@@ -43,7 +53,7 @@ EDIT_MAX: Final = 120
 @asynccontextmanager
 async def opened(where: str | None) -> AsyncGenerator[Store]:
     """Open an existing store, and close it at the end of the `async with` block."""
-    store = open_store(_existing(where))
+    store = open_store(where if where is not None and has_scheme(where) else _existing(where))
     try:
         yield store
     finally:
@@ -82,8 +92,8 @@ def refuse_unreachable(where: str) -> None:
 
 
 async def close(store: Store) -> None:
-    """Close an SQLite store; other stores have no open file."""
-    if isinstance(store, SqliteStore):
+    """Close a store that keeps files or connections open."""
+    if isinstance(store, Closes):
         await store.aclose()
 
 

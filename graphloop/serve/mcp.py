@@ -31,7 +31,7 @@ from ..errors import ConfigError, GraphloopError, RunBusy, nearest
 from ..parts import Part, StepStart, ToolState
 from ..policy import digest
 from ..questions import Pending
-from ..stores import Catalog, MemoryStore, SqliteStore, Store, open_store
+from ..stores import Catalog, Closes, MemoryStore, Store, open_store
 from ..tools import legal_name
 from .claims import CallerClaims
 from .questions import Context, RequestRefused, approval_of, elicited, form_of
@@ -179,7 +179,7 @@ class McpServer:
         """Wait until no run is under way, and close the store if this object opened it."""
         if self._under_way:
             await asyncio.wait(self._under_way)
-        if self._closes and isinstance(self._store, SqliteStore):
+        if self._closes and isinstance(self._store, Closes):
             await self._store.aclose()
 
     async def _list(

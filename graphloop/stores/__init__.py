@@ -1,6 +1,6 @@
-"""Stores: save and load the journals of runs, in memory, in JSON-lines files or in SQLite.
+"""Stores: save and load the journals of runs, in memory, in files or in databases.
 
-Owns the interfaces of stores (`base.py`), the JSON encoding of events (`codec.py`), and three
+Owns the interfaces of stores (`base.py`), the JSON encoding of events (`codec.py`), and four
 stores. Refuses a driver that has lost its lease, and a state that JSON would change.
 Start with `base.py`, then `memory.py`.
 """
@@ -12,6 +12,7 @@ from .base import (
     Ask,
     Backlog,
     Catalog,
+    Closes,
     Leases,
     Lookup,
     Mailbox,
@@ -19,15 +20,17 @@ from .base import (
     ReleaseStatus,
     RunRecord,
     Store,
+    Wakes,
 )
 from .codec import Codec, typed_events
 from .journals import fork, graph_name_of, has_run, keep_all, parent_of, renamed, those_within
 from .memory import MemoryStore, running_loop
-from .opening import open_store
+from .opening import has_scheme, open_store
 from .round_trip import check_callback_answer, check_state
 
 if TYPE_CHECKING:
     from .jsonl import LOCK, SUFFIX, JsonlStore
+    from .postgres import PostgresStore
     from .sqlite import SqliteStore
 
 __all__ = [
@@ -36,6 +39,7 @@ __all__ = [
     "Ask",
     "Backlog",
     "Catalog",
+    "Closes",
     "Codec",
     "JsonlStore",
     "Leases",
@@ -43,15 +47,18 @@ __all__ = [
     "Mailbox",
     "MemoryStore",
     "Posted",
+    "PostgresStore",
     "ReleaseStatus",
     "RunRecord",
     "SqliteStore",
     "Store",
+    "Wakes",
     "check_callback_answer",
     "check_state",
     "fork",
     "graph_name_of",
     "has_run",
+    "has_scheme",
     "keep_all",
     "open_store",
     "parent_of",
@@ -61,7 +68,7 @@ __all__ = [
     "typed_events",
 ]
 
-# A run without a store needs neither module, so both load on first use.
+# A run without a store needs none of these modules, so each loads on first use.
 __getattr__ = front_door(
     __name__,
     {
@@ -70,6 +77,7 @@ __getattr__ = front_door(
             "LOCK",
             "SUFFIX",
         ),
+        ".postgres": ("PostgresStore",),
         ".sqlite": ("SqliteStore",),
     },
 )

@@ -2,8 +2,8 @@
 
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
-all runs), `Backlog` (the runs that wait for a driver), `Bulk` (several journals in one write) and
-`Lookup` (whether one run exists).
+all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Bulk` (several
+journals in one write), `Lookup` (whether one run exists) and `Closes`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ __all__ = [
     "Backlog",
     "Bulk",
     "Catalog",
+    "Closes",
     "Leases",
     "Lookup",
     "Mailbox",
@@ -28,6 +29,7 @@ __all__ = [
     "RunRecord",
     "RunStatus",
     "Store",
+    "Wakes",
 ]
 
 ReleaseStatus: TypeAlias = Literal[
@@ -263,4 +265,30 @@ class Lookup(Protocol):
 
     async def has(self, run_id: str) -> bool:
         """Whether the run has an event; the cost does not depend on the number of runs."""
+        ...
+
+
+@runtime_checkable
+class Wakes(Protocol):
+    """Tells a waiting caller that a run may wait for a driver, also from other processes."""
+
+    async def woken(self) -> None:
+        """Wait until a run may have become ready.
+
+        News may be lost while the store is not connected: the caller looks from time to time, too.
+        """
+        ...
+
+
+@runtime_checkable
+class Closes(Protocol):
+    """Keeps files or connections open until it is closed."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store is closed and takes no more work."""
+        ...
+
+    async def aclose(self) -> None:
+        """Finish the queued writes, end all claims of this store, and close what is open."""
         ...

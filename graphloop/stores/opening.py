@@ -1,30 +1,44 @@
-"""Opens the store at a path: a SQLite database or a directory of JSON-lines files.
+"""Opens the store at an address: a PostgreSQL or SQLite database, or a directory of JSON lines.
 
-The suffix of the path decides between them. The module of the store is imported only then.
+The scheme or the suffix decides between them. The module of the store is imported only then.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+from typing import Final
 
 from .. import stores
 from ..errors import ConfigError
 from .base import Store
 from .codec import Codec
 
-__all__ = ["open_store"]
+__all__ = ["has_scheme", "open_store"]
 
-DATABASES = (".db", ".sqlite", ".sqlite3")
+DATABASES: Final = (".db", ".sqlite", ".sqlite3")
+SERVERS: Final = ("postgresql", "postgres")
+SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+
+
+def has_scheme(where: str | Path) -> bool:
+    """Whether a store is given by an address of a server, not by a path."""
+    return isinstance(where, str) and SCHEME.match(where) is not None
 
 
 def open_store(where: str | Path, codec: Codec | None = None) -> Store:
-    """Return a SQLite store if the path ends in .db, .sqlite or .sqlite3, else a JSON-lines store.
+    """Return the store at an address or a path.
 
-    The first use of the store reads or creates its files.
+    It is a PostgreSQL store for `postgresql://…`, a SQLite store for a path that ends in .db,
+    .sqlite or .sqlite3, and otherwise a store of JSON lines. The first use of the store reads or
+    creates its files or tables.
 
     Raises:
-        ConfigError: a directory exists at a database's path, or a file at a directory's path.
+        ConfigError: the scheme is unknown, the package of a scheme is not installed, a directory
+            exists at a database's path, or a file at a directory's path.
     """
+    if isinstance(where, str) and (found := SCHEME.match(where)) is not None:
+        return _on_server(where, found[1], codec)
     path = Path(where)
     if path.name.endswith(DATABASES):
         if path.is_dir():
@@ -39,3 +53,18 @@ def open_store(where: str | Path, codec: Codec | None = None) -> Store:
             "or a directory for JSON lines, found another file. Fix: rename it, or give a directory"
         )
     return stores.JsonlStore(path, codec=codec)
+
+
+def _on_server(where: str, scheme: str, codec: Codec | None) -> Store:
+    if scheme not in SERVERS:
+        raise ConfigError(
+            f"`store`: expected postgresql://… or a path, found the scheme {scheme!r}. Fix: give "
+            "the address of a PostgreSQL database, or a path such as 'runs.db'."
+        )
+    try:
+        return stores.PostgresStore(where, codec=codec)
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"`store`: expected the package psycopg for {scheme}://…, found none. Fix: "
+            "pip install 'graphloop[postgres]'."
+        ) from error

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, final, runtime_checkable
@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, final, runtime_chec
 from ..agent import Agent, StoreInput
 from ..errors import ConfigError, Fenced, IllegalEvent, ProviderError, RunBusy, StoreError
 from ..policy import Approval, decline
-from ..stores import Backlog, Catalog, Leases, RunRecord, Store, open_store
+from ..stores import Backlog, Catalog, Leases, RunRecord, Store, Wakes, open_store
 
 __all__ = ["Driven", "Worker"]
 
@@ -52,7 +52,8 @@ class Worker:
         agents: the agents, each with a name of its own: a run belongs to the agent of its name.
         store: the store of the runs, or its path.
         slots: the number of runs to drive at once.
-        poll_s: the seconds between two looks for waiting runs.
+        poll_s: the most seconds between two looks for waiting runs; a store that tells of a run
+            (`stores.Wakes`) is looked into at once.
         deps: returns the `deps` of a run by its id, for agents with a `deps_type`.
 
     Raises:
@@ -109,8 +110,7 @@ class Worker:
             while not self._stopped.is_set():
                 await self._take(also_blocked=is_first)
                 is_first = False
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._stopped.wait(), self._poll_s)
+                await self._rest()
             if self._driving:
                 await asyncio.wait(self._driving.values(), timeout=grace_s)
         finally:
@@ -118,6 +118,18 @@ class Worker:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _rest(self) -> None:
+        """Wait until `stop`, until the store tells of a run, or until the next look is due."""
+        waits: list[Coroutine[Any, Any, object]] = [self._stopped.wait()]
+        if isinstance(self._store, Wakes):
+            waits.append(self._store.woken())
+        tasks = [asyncio.ensure_future(one) for one in waits]
+        try:
+            await asyncio.wait(tasks, timeout=self._poll_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
 
     async def drive(self, run_id: str) -> Driven:
         """Take one run as far as it goes without an answer from people.

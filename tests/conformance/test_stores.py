@@ -33,8 +33,11 @@ from graphloop.stores.base import (
 from graphloop.stores.journals import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
+from graphloop.stores.postgres import PostgresStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import UserMessage, evolve
+from tests.postgres_server import database, emptied, set_clock
+from tests.sizes import sized
 from tests.strategies import events
 from tests.unit.stores.store_process import append_events
 
@@ -49,13 +52,18 @@ ASK = Ask("c0.0", "approval", "pay", "{}", "t")
 ODD_IDS = ["r", "", ".", "..", "a/b", "../up", "%2F", "ä😀", "con", " ", "a" * 60, "x.jsonl"]
 
 
-@pytest.fixture(params=["memory", "jsonl", "jsonl with fsync", "sqlite", "sqlite, process only"])
+@pytest.fixture(
+    params=["memory", "jsonl", "jsonl with fsync", "sqlite", "sqlite, process only", "postgres"]
+)
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Return a way to open the same store, as another process would."""
     match request.param:
         case "memory":
             store = MemoryStore()
             return lambda: store
+        case "postgres":
+            dsn = database(request.getfixturevalue("postgres"))
+            return lambda: PostgresStore(dsn)
         case "sqlite":
             return lambda: SqliteStore(tmp_path / "runs.db")
         case "sqlite, process only":
@@ -81,7 +89,7 @@ class Leasing(Store, Leases, Protocol):
 OpenLeasing = Callable[[], Leasing]
 
 
-@pytest.fixture(params=["memory", "jsonl", "sqlite"])
+@pytest.fixture(params=["memory", "jsonl", "sqlite", "postgres"])
 def open_leasing(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLeasing:
     """Return a way to open the same store, as another process would."""
     match request.param:
@@ -90,6 +98,9 @@ def open_leasing(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLeasing:
             return lambda: store
         case "jsonl":
             return lambda: JsonlStore(tmp_path / "runs")
+        case "postgres":
+            dsn = database(request.getfixturevalue("postgres"))
+            return lambda: PostgresStore(dsn)
         case _:
             return lambda: SqliteStore(tmp_path / "runs.db")
 
@@ -101,12 +112,16 @@ class Shared(Leasing, Mailbox, Catalog, Backlog, Bulk, Protocol):
 OpenShared = Callable[[], Shared]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def open_shared(request: pytest.FixtureRequest, tmp_path: Path) -> OpenShared:
     """Return a way to open the same store, as another process would."""
     if request.param == "memory":
         store = MemoryStore(clock=lambda: 1.0)
         return lambda: store
+    if request.param == "postgres":
+        dsn = database(request.getfixturevalue("postgres"))
+        set_clock(dsn, 1.0)
+        return lambda: PostgresStore(dsn)
     return lambda: SqliteStore(tmp_path / "runs.db", clock=lambda: 1.0)
 
 
@@ -390,6 +405,7 @@ Leave = Callable[[str], Leasing]
         "jsonl, at its first bytes",
         "jsonl, at its end",
         "sqlite",
+        "postgres",
     ]
 )
 def left_in_its_first_event(request: pytest.FixtureRequest, tmp_path: Path) -> Leave:
@@ -415,7 +431,14 @@ def left_in_its_first_event(request: pytest.FixtureRequest, tmp_path: Path) -> L
         do(killed(SqliteStore(tmp_path / "runs.db", clock=lambda: 1.0), run_id))
         return SqliteStore(tmp_path / "runs.db", clock=lambda: 1e3)
 
-    ways = {"memory": in_memory, "sqlite": in_a_database}
+    def on_a_server(run_id: str) -> Leasing:
+        dsn = database(request.getfixturevalue("postgres"))
+        set_clock(dsn, 1.0)
+        do(killed(PostgresStore(dsn), run_id))
+        set_clock(dsn, 1e3)
+        return PostgresStore(dsn)
+
+    ways = {"memory": in_memory, "sqlite": in_a_database, "postgres": on_a_server}
     return ways.get(request.param, in_lines)
 
 
@@ -681,3 +704,25 @@ def test_a_database_does_what_a_dictionary_does(operations: list[Operation]) -> 
 
     with tempfile.TemporaryDirectory() as directory:
         do(compare(Path(directory) / "runs.db"))
+
+
+@settings(
+    max_examples=sized(15, 500),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(operations=st.lists(OPERATIONS, min_size=3, max_size=12))
+def test_a_server_does_what_a_dictionary_does(postgres: str, operations: list[Operation]) -> None:
+    """As the database in a file does; its clock is the server's, which stands still here."""
+
+    async def compare(dsn: str) -> None:
+        memory, server = MemoryStore(clock=lambda: 7.0), PostgresStore(dsn)
+        for operation in operations:
+            assert await outcome(memory, operation) == await outcome(server, operation)
+        await server.aclose()
+
+    set_clock(postgres, 7.0)
+    try:
+        do(compare(postgres))
+    finally:
+        emptied(postgres)

@@ -23,10 +23,13 @@ from graphloop.replay import replay
 from graphloop.run import Run
 from graphloop.stores.base import RunRecord
 from graphloop.stores.memory import MemoryStore
+from graphloop.stores.opening import has_scheme
+from graphloop.stores.postgres import PostgresStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import ToolResult
 from graphloop.workers import Worker
 from tests.mortal_store import Fate
+from tests.postgres_server import database
 from tests.property.test_contract_pairing import assert_paired
 from tests.sim.killed_worker import ONCE, Ledger, build
 from tests.sim.test_killed_at_random import GRAPH, began
@@ -35,29 +38,38 @@ from tests.sizes import NIGHTLY
 RUNS, WORKERS = (500, 4) if NIGHTLY else (100, 3)
 KILLS, STOPS = (20, 10) if NIGHTLY else (8, 3)
 LEASE_S = 0.6
+SERVER_LEASE_S = 3.0
+"""A killed worker's session ends at once; the lease is for stopped ones, on a machine at load."""
 ROUNDS_MAX = 20_000
 SEED = int(os.environ.get("GRAPHLOOP_SEED", "1"))
 
 
-def work(directory: Path) -> None:
+def opened(where: str) -> SqliteStore | PostgresStore:
+    """Open the database of a trial."""
+    if has_scheme(where):
+        return PostgresStore(where, lease_s=SERVER_LEASE_S)
+    return SqliteStore(where, lease_s=LEASE_S)
+
+
+def work(directory: Path, where: str) -> None:
     """Serve the runs of a database until the process is killed."""
     ledger = Ledger(directory / "ledger", Fate())
     agent = build(MemoryStore(), ledger)
-    store = SqliteStore(directory / "runs.db", lease_s=LEASE_S)
+    store = opened(where)
     asyncio.run(Worker([agent], store, slots=RUNS, poll_s=0.02).serve())
 
 
 class Crew:
     """The worker processes."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, where: str) -> None:
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["pytest", "tests.sim.test_killed_workers"])
-        self._directory = directory
+        self._given = directory, where
         self.workers: list[ForkServerProcess] = [self._hired() for _ in range(WORKERS)]
 
     def _hired(self) -> ForkServerProcess:
-        process = self._context.Process(target=work, args=(self._directory,), daemon=True)
+        process = self._context.Process(target=work, args=self._given, daemon=True)
         process.start()
         return process
 
@@ -72,7 +84,8 @@ class Crew:
         worker = self.workers[place]
         assert worker.pid is not None
         os.kill(worker.pid, signal.SIGSTOP)
-        wait([worker.sentinel], LEASE_S * 1.7)
+        lease_s = SERVER_LEASE_S if has_scheme(self._given[1]) else LEASE_S
+        wait([worker.sentinel], lease_s * 1.7)
         os.kill(worker.pid, signal.SIGCONT)
 
     def dismiss(self) -> None:
@@ -81,7 +94,7 @@ class Crew:
             worker.join()
 
 
-async def answered(store: SqliteStore, records: Sequence[RunRecord]) -> None:
+async def answered(store: SqliteStore | PostgresStore, records: Sequence[RunRecord]) -> None:
     """Approve what is asked; a call that may have happened is not risked a second time."""
     for record in records:
         for ask in record.asks if record.parent == "" else ():
@@ -89,7 +102,7 @@ async def answered(store: SqliteStore, records: Sequence[RunRecord]) -> None:
             await store.post(record.run_id, ask.key, ask.key, data)
 
 
-async def until_all_are_over(store: SqliteStore, crew: Crew) -> tuple[int, int]:
+async def until_all_are_over(store: SqliteStore | PostgresStore, crew: Crew) -> tuple[int, int]:
     """Answer, kill and stop until each run is over; return the numbers of kills and stops."""
     chance = random.Random(SEED)  # noqa: S311 - a trial must be repeatable
     kills = stops = 0
@@ -112,17 +125,22 @@ async def until_all_are_over(store: SqliteStore, crew: Crew) -> tuple[int, int]:
 
 
 @pytest.mark.timeout(0 if NIGHTLY else 300)
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 def test_each_run_ends_and_nothing_is_done_twice(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest
 ) -> None:
     """Whoever dies, and whoever comes back late."""
+    where, runs = str(tmp_path / "runs.db"), RUNS
+    if kind == "postgres":
+        where = database(request.getfixturevalue("postgres"))
+        runs = RUNS if NIGHTLY else RUNS // 4
 
     async def scenario() -> tuple[int, int, dict[str, Run[None]]]:
-        store = SqliteStore(tmp_path / "runs.db", lease_s=LEASE_S)
+        store = opened(where)
         agent = build(MemoryStore(), Ledger(tmp_path / "ledger", Fate()))
-        for number in range(RUNS):
+        for number in range(runs):
             await agent.runs(store).submit("go", run_id=f"run-{number}")
-        crew = Crew(tmp_path)
+        crew = Crew(tmp_path, where)
         try:
             kills, stops = await until_all_are_over(store, crew)
         finally:
@@ -151,7 +169,7 @@ def test_each_run_ends_and_nothing_is_done_twice(
     unknown = sum(one.status == "unknown" for one in results.values())
     with capsys.disabled():
         print(  # noqa: T201 - the figures of this run
-            f"\nworkers: seed {SEED}, {RUNS} runs, {kills} kills, {stops} stops, {again} calls "
-            f"repeated that may be, {unknown} of unknown outcome"
+            f"\nworkers on {kind}: seed {SEED}, {runs} runs, {kills} kills, {stops} stops, "
+            f"{again} calls repeated that may be, {unknown} of unknown outcome"
         )
     assert kills + stops >= (KILLS + STOPS) / 2

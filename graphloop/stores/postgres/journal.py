@@ -1,0 +1,202 @@
+"""The SQL statements that write events and answers; the caller begins and ends the transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from ...errors import StoreError, UnknownRun
+from ..base import Posted
+from ..journals import out_of_order
+from .leases import HeldRun, StoreWorker, fenced, notify
+from .schema import Link
+
+__all__ = [
+    "NewEvents",
+    "append_claimed",
+    "append_unclaimed",
+    "post_answer",
+    "record_target",
+    "stored_text",
+    "why_refused",
+]
+
+
+class NewEvents(Struct, frozen=True, gc=False):
+    """Encoded events to append to one run.
+
+    Attributes:
+        run_id: the run's id.
+        seq: the number of the first of the events in the run's journal, from 1.
+        events: the type name and the JSON line of each event.
+        graph: the graph's name if the first event is `Started`; else empty.
+        blobs: the large media in the events, by reference.
+    """
+
+    run_id: str
+    seq: int
+    events: tuple[tuple[str, bytes], ...]
+    graph: str
+    blobs: Mapping[str, bytes]
+
+
+def stored_text(name: str) -> str:
+    """Return a graph's name as the database can hold it: without the character NUL."""
+    return name.replace("\0", "\ufffd")
+
+
+def append_claimed(link: Link, additions: Sequence[tuple[NewEvents, HeldRun]]) -> frozenset[str]:
+    """Append events to claimed runs, each to another run, and return the ids of those written.
+
+    One statement writes all of them, and locks no row: the epoch and the number before decide. An
+    old owner's statement that began before the new owner's claim may write as well. It writes
+    before the new owner: of two writers of a number, the primary key lets one through, and the
+    other's statement is done again, and then refused.
+    """
+    first = [(held, each.graph) for each, held in additions if each.seq == 1]
+    if first:
+        link.execute(
+            "UPDATE run SET begun = true, graph = e.graph, updated = now_s() FROM (SELECT * FROM "
+            "unnest(%s::bigint[], %s::bigint[], %s::text[]) e(number, epoch, graph) ORDER BY 1) e "
+            "WHERE run.number = e.number AND run.epoch = e.epoch AND NOT begun",
+            (
+                [held.number for held, _ in first],
+                [held.epoch for held, _ in first],
+                [stored_text(graph) for _, graph in first],
+            ),
+        )
+    _keep_blobs(link, [each for each, _ in additions])
+    rows = [
+        (held.number, held.epoch, each.seq, each.seq + at, kind, data)
+        for each, held in additions
+        for at, (kind, data) in enumerate(each.events)
+    ]
+    written = link.execute(
+        "INSERT INTO entry(run, seq, kind, data) SELECT e.run, e.seq, e.kind, e.data "
+        "FROM unnest(%b::bigint[], %b::bigint[], %b::int[], %b::int[], %b::text[], %b::bytea[]) "
+        "e(run, epoch, first, seq, kind, data) "
+        "JOIN run r ON r.number = e.run AND r.epoch = e.epoch "
+        "WHERE (e.first = 1 OR EXISTS(SELECT 1 FROM entry p WHERE p.run = e.run "
+        "AND p.seq = e.first - 1)) AND NOT EXISTS(SELECT 1 FROM entry p WHERE p.run = e.run "
+        "AND p.seq = e.first) RETURNING run",
+        tuple([list(column) for column in zip(*rows, strict=True)]),
+    ).fetchall()
+    numbers = {number for (number,) in written}
+    return frozenset([each.run_id for each, held in additions if held.number in numbers])
+
+
+def why_refused(
+    link: Link, addition: NewEvents, held: HeldRun, *, is_again: bool
+) -> StoreError | None:
+    """Return why a claimed append was refused; None if an attempt before has written it."""
+    row = link.execute(
+        "SELECT owner, epoch, (SELECT coalesce(max(seq), 0) FROM entry WHERE run = number) "
+        "FROM run WHERE number = %s",
+        (held.number,),
+    ).fetchone()
+    owner, epoch, count = (None, 0, 0) if row is None else row
+    if is_again and addition.seq <= count and _is_written(link, addition, held):
+        return None
+    if epoch != held.epoch:
+        return fenced(addition.run_id, owner, epoch, held)
+    return out_of_order(f"run {addition.run_id!r}", count + 1, addition.seq)
+
+
+def _is_written(link: Link, addition: NewEvents, held: HeldRun) -> bool:
+    kept = link.execute(
+        "SELECT data FROM entry WHERE run = %s AND seq >= %s AND seq < %s ORDER BY seq",
+        (held.number, addition.seq, addition.seq + len(addition.events)),
+    ).fetchall()
+    return [data for (data,) in kept] == [data for _, data in addition.events]
+
+
+def append_unclaimed(
+    link: Link, tenant: StoreWorker, addition: NewEvents, *, is_again: bool = False
+) -> None:
+    """Append events to a run without a driver, and create the run with its first event.
+
+    Raises:
+        Fenced: a driver has claimed the run.
+        StoreError: the first of the events is not the next event of the run.
+    """
+    run_id, seq = addition.run_id, addition.seq
+    if seq == 1:
+        link.execute("INSERT INTO run(run_id) VALUES(%s) ON CONFLICT DO NOTHING", (run_id,))
+    row = link.execute(
+        "SELECT number, owner, epoch FROM run WHERE run_id = %s FOR UPDATE", (run_id,)
+    ).fetchone()
+    if row is None:
+        raise out_of_order(f"run {run_id!r}", 1, seq)
+    number, owner, epoch = row
+    if owner is not None:
+        raise fenced(run_id, owner, epoch, tenant.held.get(run_id))
+    (count,) = link.execute(
+        "SELECT coalesce(max(seq), 0) FROM entry WHERE run = %s", (number,)
+    ).fetchone() or (0,)
+    if is_again and seq <= count and _is_written(link, addition, HeldRun(number, epoch)):
+        return
+    if seq != count + 1:
+        raise out_of_order(f"run {run_id!r}", count + 1, seq)
+    _keep_blobs(link, [addition])
+    link.cursor().executemany(
+        "INSERT INTO entry(run, seq, kind, data) VALUES(%s, %s, %s, %s)",
+        [(number, seq + at, kind, data) for at, (kind, data) in enumerate(addition.events)],
+    )
+    link.execute(
+        "UPDATE run SET begun = true, updated = now_s(), "
+        "graph = CASE WHEN begun THEN graph ELSE %s END WHERE number = %s",
+        (stored_text(addition.graph), number),
+    )
+    if seq == 1 and "/" not in run_id:
+        notify(link)
+
+
+def post_answer(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
+    """Store `signal`, the id and the text of an answer, unless the key has an answer already.
+
+    The run's row is locked first, as `leases.release_run` locks it: of an answer and a release, the
+    second sees the first.
+    """
+    number, owner, status = _required(link, run_id)
+    signal_id, data = signal
+    written = link.execute(
+        "INSERT INTO signal(run, key, signal_id, data) VALUES(%s, %s, %s, %s) "
+        "ON CONFLICT DO NOTHING",
+        (number, key, signal_id, data),
+    )
+    if written.rowcount == 1:
+        if owner is None and status == "parked":
+            link.execute(
+                "UPDATE run SET status = 'ready', updated = now_s() WHERE number = %s", (number,)
+            )
+            notify(link)
+        return "accepted"
+    (first,) = link.execute(
+        "SELECT signal_id FROM signal WHERE run = %s AND key = %s", (number, key)
+    ).fetchone() or ("",)
+    return "duplicate" if first == signal_id else "answered"
+
+
+def record_target(link: Link, run_id: str, target: str) -> None:
+    """Store the target of `graphloop run` that started the run."""
+    number, _, _ = _required(link, run_id)
+    link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
+
+
+def _required(link: Link, run_id: str) -> tuple[int, str | None, str]:
+    row = link.execute(
+        "SELECT number, owner, status FROM run WHERE run_id = %s AND begun FOR UPDATE", (run_id,)
+    ).fetchone()
+    if row is None:
+        raise UnknownRun(f"no run {run_id!r} in this store")
+    return row[0], row[1], row[2]
+
+
+def _keep_blobs(link: Link, additions: Sequence[NewEvents]) -> None:
+    blobs = sorted({one for each in additions for one in each.blobs.items()})
+    if blobs:
+        # In one order, so that two writers of the same media do not wait for each other.
+        link.cursor().executemany(
+            "INSERT INTO blob(digest, data) VALUES(%s, %s) ON CONFLICT DO NOTHING", blobs
+        )

@@ -1,0 +1,278 @@
+"""The SQL statements for workers and their claims; the caller begins and ends the transaction.
+
+    unclaimed --claim--> owner, epoch + 1 --release--> unclaimed
+                           |
+                           +-- owner dead --sweep--> interrupted, epoch + 1 --> unclaimed
+
+A lease is a row of a worker, not of a run, so that nothing is renewed for each run. A worker is
+dead if its session lock is free (its process or its host is gone) or if its beat is older than its
+lease (it stalls). The sweep frees each run whose owner has no row in `worker`: also a run that a
+stalled worker claims after its row is gone. The epoch keeps the old owner from writing.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from collections.abc import Iterable
+from typing import Final, final
+
+from msgspec import Struct
+from msgspec.json import encode
+
+from ...errors import Fenced, RunBusy, StoreError
+from ..base import Ask, ReleaseStatus
+from ..journals import expiry_of
+from ..memory import Claims
+from .schema import CHANNEL, LOCK_CLASS, Link
+
+__all__ = [
+    "HeldRun",
+    "LeftAs",
+    "StoreWorker",
+    "beat",
+    "claim_run",
+    "end_row",
+    "fenced",
+    "give_run_back",
+    "interrupt",
+    "notify",
+    "release_run",
+    "sweep",
+    "take_row",
+]
+
+SWEEPER: Final = 0
+"""The second number of the lock that lets one process sweep at a time."""
+
+
+class HeldRun(Struct, frozen=True, gc=False):
+    """A claim of this store object.
+
+    Attributes:
+        number: the number of the run's row.
+        epoch: the epoch of the claim.
+    """
+
+    number: int
+    epoch: int
+
+
+class LeftAs(Struct, frozen=True, gc=False):
+    """The record of a released run: its status, its questions, and the answers that were read."""
+
+    status: ReleaseStatus
+    asks: tuple[Ask, ...]
+    seen: int
+
+
+@final
+class StoreWorker:
+    """The identity of one store object in the database, and the claims of its drivers.
+
+    Only the writing thread changes it, after a transaction.
+
+    Attributes:
+        name: the name of the worker's row; a worker that was declared dead takes a new one.
+        lease_s: the seconds after which a worker that does not beat is dead.
+        is_registered: whether the worker has had a row under this name.
+        held: maps the id of a claimed run to its claim. A lost claim stays here, so that an append
+            under it is refused.
+        claims: the claims of the drivers within this process.
+    """
+
+    def __init__(self, lease_s: float) -> None:
+        self.lease_s = lease_s
+        self.is_registered = False
+        self.held: dict[str, HeldRun] = {}
+        self.claims = Claims()
+        self.name = ""
+        self.rename()
+
+    def rename(self) -> None:
+        """Take a new name: a worker that was declared dead does not go on under its old one."""
+        self.name = f"{socket.gethostname()}, pid {os.getpid()}, store {uuid.uuid4().hex[:12]}"
+        self.is_registered = False
+
+
+def take_row(link: Link, tenant: StoreWorker) -> None:
+    """Insert the worker's row and take its session lock, unless the worker has a row.
+
+    A worker whose row is gone was declared dead, and goes on under a new name only.
+    """
+    known = link.execute("SELECT 1 FROM worker WHERE name = %s FOR KEY SHARE", (tenant.name,))
+    if known.fetchone() is not None:
+        return
+    tenant.rename()
+    row = link.execute(
+        "INSERT INTO worker(name, lease_s, beat) VALUES(%s, %s, now_s()) RETURNING lock_id",
+        (tenant.name, tenant.lease_s),
+    ).fetchone()
+    assert row is not None, "an INSERT returns its row"
+    link.execute("SELECT pg_advisory_lock(%s, %s)", (LOCK_CLASS, row[0]))
+    tenant.is_registered = True
+
+
+def beat(link: Link, tenant: StoreWorker) -> bool:
+    """Tell that the worker is live; False if it was declared dead.
+
+    A new session takes the lock again, which the end of the old one has freed.
+    """
+    taken = link.execute(
+        "UPDATE worker SET beat = now_s(), lease_s = %s WHERE name = %s "
+        "AND (pg_try_advisory_lock(%s, lock_id)) RETURNING 1",
+        (tenant.lease_s, tenant.name, LOCK_CLASS),
+    ).fetchone()
+    return taken is not None
+
+
+def claim_run(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun:
+    """Make the tenant the owner of a run, and return the claim.
+
+    Raises:
+        RunBusy: a live worker owns the run.
+    """
+    take_row(link, tenant)
+    if (held := _claimed(link, tenant, run_id)) is not None:
+        return held
+    sweep(link)
+    if (held := _claimed(link, tenant, run_id)) is not None:
+        return held
+    row = link.execute("SELECT owner FROM run WHERE run_id = %s", (run_id,)).fetchone()
+    raise RunBusy(
+        f"run {run_id!r} is being driven by {row and row[0]}. "
+        "Fix: wait until that driver releases it, or dies."
+    )
+
+
+def _claimed(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun | None:
+    row = link.execute(
+        "INSERT INTO run AS r (run_id, owner, epoch) VALUES(%s, %s, 1) "
+        "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = r.epoch + 1, "
+        "wake_at = NULL, asks = CASE WHEN r.owner IS NULL THEN r.asks ELSE '[]' END, "
+        "status = CASE WHEN r.owner IS NULL THEN r.status ELSE 'interrupted' END "
+        "WHERE r.owner IS NULL OR r.owner = excluded.owner RETURNING number, epoch",
+        (run_id, tenant.name),
+    ).fetchone()
+    return None if row is None else HeldRun(row[0], row[1])
+
+
+def release_run(
+    link: Link, tenant: StoreWorker, run_id: str, standing: LeftAs | None, *, is_again: bool = False
+) -> None:
+    """End the tenant's claim, and store the status unless it is None.
+
+    The row is locked first, by a statement of its own: the next statement then sees each answer
+    whose transaction held the lock before (`journal.post_answer`). So no wake-up is lost.
+
+    Args:
+        link: the connection.
+        tenant: the store object.
+        run_id: the run's id.
+        standing: the status to store; None leaves it unchanged.
+        is_again: whether an attempt before may have been committed without an answer.
+
+    Raises:
+        StoreError: the tenant has not claimed the run.
+        Fenced: the claim is lost.
+    """
+    held = tenant.held.get(run_id)
+    if held is None:
+        raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
+    row = link.execute(
+        "SELECT owner, epoch FROM run WHERE number = %s FOR UPDATE", (held.number,)
+    ).fetchone()
+    owner, epoch = (None, 0) if row is None else row
+    if (owner, epoch) != (tenant.name, held.epoch):
+        if is_again and owner is None and epoch in (0, held.epoch):
+            return
+        raise fenced(run_id, owner, epoch, held)
+    if standing is None:
+        give_run_back(link, tenant, held)
+        return
+    row = link.execute(
+        "UPDATE run SET owner = NULL, asks = %(asks)s, wake_at = %(wake)s, updated = now_s(), "
+        "status = CASE WHEN %(status)s = 'parked' AND %(seen)s < "
+        "(SELECT count(*) FROM signal WHERE run = number) THEN 'ready' ELSE %(status)s END "
+        "WHERE number = %(number)s RETURNING status",
+        {
+            "asks": encode(standing.asks),
+            "wake": expiry_of(standing.asks),
+            "status": standing.status,
+            "seen": standing.seen,
+            "number": held.number,
+        },
+    ).fetchone()
+    _forget_empty(link, held.number)
+    if row is not None and row[0] in ("waiting_ids", "interrupted"):
+        notify(link)
+
+
+def give_run_back(link: Link, tenant: StoreWorker, held: HeldRun) -> None:
+    """End a claim without a change of the run's status."""
+    link.execute(
+        "UPDATE run SET owner = NULL WHERE number = %s AND owner = %s AND epoch = %s",
+        (held.number, tenant.name, held.epoch),
+    )
+    _forget_empty(link, held.number)
+
+
+def interrupt(link: Link, tenant: StoreWorker, left: Iterable[HeldRun]) -> None:
+    """Free the runs of drivers of this process that have gone without a release."""
+    for held in sorted(left, key=lambda held: held.number):
+        link.execute(
+            "UPDATE run SET owner = NULL, epoch = epoch + 1, status = 'interrupted', asks = '[]' "
+            "WHERE number = %s AND owner = %s AND epoch = %s",
+            (held.number, tenant.name, held.epoch),
+        )
+        _forget_empty(link, held.number)
+    notify(link)
+
+
+def end_row(link: Link, tenant: StoreWorker) -> None:
+    """Delete the worker's row, because its store closes, and free its runs."""
+    link.execute("DELETE FROM worker WHERE name = %s", (tenant.name,))
+    sweep(link)
+
+
+def sweep(link: Link) -> None:
+    """Delete the rows of dead workers, and free each run whose owner has no row.
+
+    Two sweeps do no harm, but one at a time is enough. A run that another transaction changes now
+    is left for the next sweep.
+    """
+    (is_mine,) = link.execute(
+        "SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, SWEEPER)
+    ).fetchone() or (False,)
+    if not is_mine:
+        return
+    link.execute("DELETE FROM worker WHERE name NOT IN (SELECT name FROM live)")
+    freed = link.execute(
+        "UPDATE run SET owner = NULL, epoch = epoch + 1, status = 'interrupted', asks = '[]', "
+        "wake_at = NULL WHERE number IN (SELECT number FROM run r WHERE owner IS NOT NULL "
+        "AND NOT EXISTS(SELECT 1 FROM worker w WHERE w.name = r.owner) "
+        "ORDER BY number FOR UPDATE SKIP LOCKED) RETURNING number"
+    ).fetchall()
+    if freed:
+        numbers = [number for (number,) in freed]
+        link.execute("DELETE FROM run WHERE number = ANY(%s) AND NOT begun", (numbers,))
+        notify(link)
+
+
+def notify(link: Link) -> None:
+    """Tell the workers, at the commit, that a run may wait for a driver."""
+    link.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
+
+
+def fenced(run_id: str, owner: str | None, epoch: int, held: HeldRun | None) -> Fenced:
+    """Return the error of a driver whose claim is lost, or that has none."""
+    holder = f"is driven by {owner}" if owner else "has no driver"
+    mine = "never claimed it"
+    if held is not None:
+        mine = f"claimed it in epoch {held.epoch} and must stop"
+    return Fenced(f"run {run_id!r} {holder} now, in epoch {epoch}; this driver {mine}")
+
+
+def _forget_empty(link: Link, number: int) -> None:
+    link.execute("DELETE FROM run WHERE number = %s AND NOT begun AND owner IS NULL", (number,))

@@ -1,0 +1,135 @@
+"""The queries of a PostgreSQL store."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache, partial
+from typing import Final, LiteralString
+
+from msgspec.json import Decoder
+
+from ...errors import StoreError
+from ...events import Event
+from ..base import Ask, RunRecord
+from ..blobs import checked_blob
+from ..codec import Codec
+from ..journals import is_within, parent_of
+from .journal import stored_text
+from .leases import sweep
+from .schema import Link
+
+__all__ = ["known_ids", "load_events", "posted_answers", "records_of", "waiting_ids"]
+
+ASKS: Final = Decoder(tuple[Ask, ...])
+AFTER_SLASH: Final = chr(ord("/") + 1)
+
+RECORDS: Final[LiteralString] = (
+    "SELECT run_id, graph, CASE WHEN owner IS NULL THEN status "
+    "WHEN owner IN (SELECT name FROM live) THEN 'running' ELSE 'interrupted' END, "
+    "e.seq, created, greatest(updated, e.ts), "
+    "CASE WHEN owner IS NULL THEN asks ELSE '[]' END, target "
+    "FROM run CROSS JOIN LATERAL (SELECT seq, ts FROM entry WHERE run = number "
+    "ORDER BY seq DESC LIMIT 1) e WHERE begun "
+)
+WITHIN: Final[LiteralString] = "AND (run_id IN (%s, %s) OR (run_id >= %s AND run_id < %s)) "
+IN_ORDER: Final[LiteralString] = "ORDER BY number"
+
+# Only a child's id has a slash. A row that another transaction changes now is another worker's.
+READY: Final[LiteralString] = (
+    "SELECT run_id FROM run WHERE begun AND owner IS NULL AND graph = ANY(%(graphs)s) "
+    "AND strpos(run_id, '/') = 0 AND (status IN('ready', 'interrupted') "
+    "OR (%(blocked)s AND status = 'blocked') OR wake_at <= now_s()) "
+    "ORDER BY CASE WHEN status IN('interrupted', 'blocked') THEN 0 "
+    "WHEN status = 'ready' AND asks = '[]' THEN 2 ELSE 1 END, updated, number "
+    "LIMIT %(limit)s FOR UPDATE SKIP LOCKED"
+)
+
+
+def load_events(link: Link, codec: Codec, run_id: str) -> tuple[Event, ...]:
+    """Return the events of a run after checking each; an empty tuple if the run does not exist.
+
+    Raises:
+        StoreError: an event is missing or damaged.
+    """
+    rows = link.execute(
+        "SELECT seq, kind, data FROM entry WHERE run = (SELECT number FROM run "
+        "WHERE run_id = %s AND begun) ORDER BY seq",
+        (run_id,),
+        binary=True,
+    ).fetchall()
+    events: list[Event] = []
+    codec = codec.of(run_id)
+    blobs = cache(partial(_blob, link))
+    for at, (seq, kind, data) in enumerate(rows, 1):
+        if seq != at:
+            raise StoreError(f"run {run_id!r}: event {at} is missing, {seq} is there")
+        place = f"run {run_id!r}, event {seq}"
+        try:
+            told, event = codec.decode(data, blobs)
+        except StoreError as error:
+            raise StoreError(f"{place}: {error}") from error
+        if (told, type(event).__name__) != (seq, kind):
+            raise StoreError(
+                f"{place} ({kind}) is damaged: it says it is number {told}, {type(event).__name__}"
+            )
+        events.append(event)
+    return tuple(events)
+
+
+def _blob(link: Link, digest: str) -> bytes:
+    row = link.execute("SELECT data FROM blob WHERE digest = %s", (digest,), binary=True).fetchone()
+    return checked_blob(digest, None if row is None else row[0], "the store's table `blob`")
+
+
+def known_ids(link: Link) -> list[str]:
+    """Return the ids of all runs with events, in the order of code points."""
+    return [
+        run_id for (run_id,) in link.execute("SELECT run_id FROM run WHERE begun ORDER BY run_id")
+    ]
+
+
+def posted_answers(link: Link, run_id: str) -> Mapping[str, str]:
+    """Map the key of each answered question of a run to the accepted answer."""
+    rows = link.execute(
+        "SELECT key, data FROM signal WHERE run = (SELECT number FROM run WHERE run_id = %s)",
+        (run_id,),
+    ).fetchall()
+    return dict(rows)
+
+
+def records_of(link: Link, root: str | None) -> Sequence[RunRecord]:
+    """Return the records of all runs with events, in the order of their creation.
+
+    With a `root`, the result has only that run and its descendants, whose ids are neighbours in an
+    index.
+    """
+    if root is None:
+        rows = link.execute(RECORDS + IN_ORDER).fetchall()
+    else:
+        parent, _, _ = root.rpartition("/")
+        bounds = (root, parent, f"{root}/", f"{root}{AFTER_SLASH}")
+        rows = link.execute(RECORDS + WITHIN + IN_ORDER, bounds).fetchall()
+    known = {row[0] for row in rows}
+    return tuple(
+        RunRecord(
+            run_id,
+            graph,
+            status,
+            events,
+            created_at,
+            updated_at,
+            parent=parent_of(run_id, known),
+            asks=ASKS.decode(asks),
+            target=target,
+        )
+        for run_id, graph, status, events, created_at, updated_at, asks, target in rows
+        if root is None or is_within(run_id, root)
+    )
+
+
+def waiting_ids(link: Link, graphs: Collection[str], limit: int, *, blocked: bool) -> list[str]:
+    """Free the runs of dead workers, and return ids of root runs that wait for a driver."""
+    sweep(link)
+    named = [stored_text(graph) for graph in graphs]
+    rows = link.execute(READY, {"graphs": named, "limit": limit, "blocked": blocked}).fetchall()
+    return [run_id for (run_id,) in rows]

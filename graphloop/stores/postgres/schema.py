@@ -1,0 +1,164 @@
+"""Opens connections to the PostgreSQL database of a store, and creates its tables.
+
+The tables are in the schema `graphloop` of the database that the DSN names. All times are Unix
+seconds of the database's clock, `now_s()`: the clocks of the machines decide nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, LiteralString, TypeAlias
+
+import psycopg
+from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from ...errors import ConfigError, StoreError
+
+__all__ = ["CHANNEL", "LOCK_CLASS", "SCHEMA_VERSION", "Link", "opened", "place_of", "told"]
+
+Link: TypeAlias = Connection[tuple[Any, ...]]
+"""A connection to the database, in autocommit mode."""
+
+SCHEMA_VERSION: Final = 1
+CHANNEL: Final = "graphloop_ready"
+"""The channel of notifications about runs that wait for a driver."""
+LOCK_CLASS: Final = 0x67726C70
+"""The first number of the session lock that a live worker holds."""
+
+CONNECT_S: Final = 10
+OLDEST: Final = 140000
+"""The oldest supported version of PostgreSQL."""
+
+# A worker is live while its session has its lock and its beat is younger than its lease.
+# `entry` is append-only; the primary key lets one of two writers of a number through.
+# `begun` is set with the first event: a claim of a run without events is no run yet.
+TABLES: Final[tuple[LiteralString, ...]] = (
+    "CREATE SCHEMA IF NOT EXISTS graphloop",
+    "CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL)",
+    """CREATE FUNCTION now_s() RETURNS float8 LANGUAGE sql VOLATILE AS
+         'SELECT extract(epoch FROM clock_timestamp())::float8'""",
+    """CREATE TABLE worker(
+         name text COLLATE "C" PRIMARY KEY,
+         lock_id int GENERATED ALWAYS AS IDENTITY UNIQUE,
+         lease_s float8 NOT NULL, beat float8 NOT NULL) WITH (fillfactor=50)""",
+    """CREATE VIEW live AS SELECT name FROM worker
+         WHERE beat + lease_s > now_s() AND EXISTS(
+           SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted
+             AND classid::bigint = 1735552112 AND objid::bigint = lock_id AND objsubid = 2
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))""",
+    """CREATE TABLE run(
+         number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+         run_id text COLLATE "C" NOT NULL UNIQUE, graph text NOT NULL DEFAULT '',
+         status text NOT NULL DEFAULT 'ready' CHECK(status IN(
+           'ready', 'interrupted', 'parked', 'blocked', 'done', 'failed', 'cancelled')),
+         owner text COLLATE "C", epoch bigint NOT NULL DEFAULT 0, begun bool NOT NULL DEFAULT false,
+         asks bytea NOT NULL DEFAULT '[]', wake_at float8, target text NOT NULL DEFAULT '',
+         created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
+         WITH (fillfactor=70)""",
+    "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
+    "CREATE INDEX run_ready ON run(graph, updated) WHERE status IN('ready', 'interrupted')",
+    "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
+    """CREATE TABLE entry(
+         run bigint NOT NULL, seq int NOT NULL CHECK(seq >= 1), kind text NOT NULL,
+         data bytea NOT NULL, ts float8 NOT NULL DEFAULT now_s(), PRIMARY KEY(run, seq))""",
+    "CREATE TABLE blob(digest text PRIMARY KEY, data bytea NOT NULL)",
+    """CREATE TABLE signal(
+         run bigint NOT NULL, key text COLLATE "C" NOT NULL, signal_id text NOT NULL,
+         data text NOT NULL, ts float8 NOT NULL DEFAULT now_s(), PRIMARY KEY(run, key))""",
+    "INSERT INTO meta(key, value) VALUES('schema', '1')",
+)
+
+
+def place_of(dsn: str) -> str:
+    """Return where a DSN leads, without its password.
+
+    Raises:
+        ConfigError: the text is no DSN.
+    """
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError as error:
+        raise ConfigError(
+            f"`store`: expected the address of a PostgreSQL database, found one that cannot be "
+            f"read ({str(error).strip()}). Fix: postgresql://user@host:5432/database."
+        ) from error
+    host, port = parts.get("host") or "localhost", parts.get("port") or 5432
+    return f"postgresql://{host}:{port}/{parts.get('dbname') or ''}"
+
+
+def opened(dsn: str) -> Link:
+    """Connect to the database, and create the tables if there are none.
+
+    Raises:
+        StoreError: the connection is a pooler's, or the tables have another version.
+        psycopg.Error: the database does not answer, or refuses the user.
+    """
+    link = psycopg.connect(
+        make_conninfo(
+            dsn,
+            connect_timeout=CONNECT_S,
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+            fallback_application_name="graphloop",
+        ),
+        autocommit=True,
+    )
+    try:
+        _refuse_pooled(link, place_of(dsn))
+        link.execute("SET search_path TO graphloop")
+        link.execute("SET client_min_messages TO warning")
+        _check(link, place_of(dsn))
+    except BaseException:
+        link.close()
+        raise
+    return link
+
+
+def told(error: Exception) -> str:
+    """Return a database's error as one line."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _refuse_pooled(link: Link, place: str) -> None:
+    """Raise if a pooler answers in the server's place: its sessions are not the server's.
+
+    A pooler numbers its sessions itself. Under one that lends a session for a transaction, a lock
+    of a session and LISTEN end with the transaction.
+    """
+    row = link.execute("SELECT pg_backend_pid()").fetchone()
+    if row is not None and row[0] != link.info.backend_pid:
+        raise StoreError(
+            f"{place}: expected a PostgreSQL server, found a connection pooler before it. Fix: "
+            "give the server's own address: live workers hold session locks, and listen."
+        )
+    if link.info.server_version < OLDEST:
+        raise StoreError(
+            f"{place}: expected PostgreSQL {OLDEST // 10000} or newer, found "
+            f"{link.info.server_version // 10000}. Fix: upgrade the server."
+        )
+
+
+def _check(link: Link, place: str) -> None:
+    version = _version(link)
+    if version is None:
+        with link.transaction():
+            # Of several processes that find no tables, one creates them.
+            link.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK_CLASS,))
+            if (version := _version(link)) is None:
+                for statement in TABLES:
+                    link.execute(statement)
+                version = str(SCHEMA_VERSION)
+    if version != str(SCHEMA_VERSION):
+        raise StoreError(
+            f"{place} has schema version {version}, expected {SCHEMA_VERSION}. Fix: use the "
+            "graphloop that wrote it, or a newer one."
+        )
+
+
+def _version(link: Link) -> str | None:
+    (has_tables,) = link.execute("SELECT to_regclass('graphloop.meta')").fetchone() or (None,)
+    if has_tables is None:
+        return None
+    row = link.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    return None if row is None else str(row[0])

@@ -1,0 +1,281 @@
+"""A store in a PostgreSQL database, for runs that several processes and machines drive.
+
+Events are only appended, with numbers from 1 without gaps. A single thread of the store writes, and
+joins simultaneous appends of all runs into one statement. Readers use connections of their own.
+After `os.fork`, the child process must open a store of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import threading
+import weakref
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TypeVar, final
+
+import psycopg
+
+from ...errors import ConfigError, StoreError, UnknownRun
+from ...events import Event
+from ..base import Ask, Posted, ReleaseStatus, RunRecord
+from ..codec import Codec
+from ..journals import graph_name_of
+from . import journal, leases, reading
+from .journal import NewEvents
+from .leases import HeldRun, LeftAs, StoreWorker
+from .schema import Link, opened, place_of
+from .writer import Job, PostgresWriter, QueuedAppend, persist
+
+__all__ = ["PostgresStore"]
+
+T = TypeVar("T")
+
+
+@final
+class PostgresStore:
+    """A store in a PostgreSQL database; with all abilities that `base` names.
+
+    The tables are in the schema `graphloop`, which the first use creates. The store connects to the
+    server itself: a connection pooler keeps neither a session's lock nor its notifications.
+    Each store object claims runs separately. `aclose` and garbage collection end its claims.
+
+    Args:
+        dsn: the address of the database, `postgresql://user@host:5432/database`.
+        codec: encodes and decodes events; pass a codec with the state type of your graph.
+        lease_s: the seconds after which another driver may claim the runs of a worker that stalls.
+            A worker whose process has died holds no lease: its connection ends with it.
+        patience_s: the seconds to wait for a database that has gone away, before a call fails.
+
+    Raises:
+        ConfigError: the address cannot be read, or a time is not positive.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        *,
+        codec: Codec | None = None,
+        lease_s: float = 15.0,
+        patience_s: float = 60.0,
+    ) -> None:
+        for name, number in (("lease_s", lease_s), ("patience_s", patience_s)):
+            if not 0 < number < math.inf:
+                raise ConfigError(
+                    f"{name}: expected a positive number of seconds, found {number!r}."
+                )
+        self._place = place_of(dsn)
+        self._codec = codec or Codec()
+        self._tenant = StoreWorker(lease_s)
+        self._writer = PostgresWriter(dsn, self._tenant, patience_s)
+        self._readers = _Readers(dsn, patience_s)
+        weakref.finalize(self, self._writer.stop)
+        weakref.finalize(self, self._readers.close)
+
+    def __repr__(self) -> str:
+        return f"<PostgresStore {self._place!r}>"
+
+    @property
+    def closed(self) -> bool:
+        """Whether the store is closed and takes no more work."""
+        return self._writer.stopped
+
+    async def aclose(self) -> None:
+        """Finish the queued writes, end all claims of this store, and close the connections."""
+        self._writer.stop()
+        await asyncio.to_thread(self._writer.join)
+        self._readers.close()
+
+    def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
+        """Append events to a run's journal; the first new event gets the number `seq`.
+
+        The write is queued at once, and the returned future ends after the commit.
+        """
+        addition = self._addition(run_id, seq, events)
+        if (held := self._tenant.held.get(run_id)) is None:
+            work = partial(_append_all, tenant=self._tenant, additions=[addition])
+            return self._queued(Job(run_id, work))
+        job = QueuedAppend(addition, held)
+        self._writer.put(job)
+        return asyncio.wrap_future(job.future)
+
+    async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
+        """Save a new journal for each run id, all in one transaction."""
+        additions = [self._addition(run_id, 1, journals[run_id]) for run_id in sorted(journals)]
+        if additions:
+            work = partial(_append_all, tenant=self._tenant, additions=additions)
+            await self._queued(Job(additions[0].run_id, work))
+
+    def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> NewEvents:
+        encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
+        blobs: dict[str, bytes] = {}
+        rows = [
+            (type(event).__name__, encode(at, event, blobs)) for at, event in enumerate(events, seq)
+        ]
+        return NewEvents(run_id, seq, tuple(rows), graph, blobs)
+
+    async def load(self, run_id: str) -> Sequence[Event]:
+        """Return all events of the run, in order."""
+        work = partial(reading.load_events, codec=self._codec, run_id=run_id)
+        events: tuple[Event, ...] = await self._read(work)
+        if not events:
+            raise UnknownRun(f"no run {run_id!r} in {self._place}")
+        return events
+
+    async def runs(self) -> Sequence[str]:
+        """Return the ids of all runs that have an event, in alphabetical order."""
+        return await self._read(reading.known_ids)
+
+    async def claim(self, run_id: str) -> None:
+        """Claim a run, so that no other driver can write to it; the run need not exist yet."""
+        tenant = self._tenant
+        tenant.claims.take(run_id)
+
+        def work(link: Link, _: bool) -> HeldRun:  # noqa: FBT001 - the parameter of a callback
+            return leases.claim_run(link, tenant, run_id)
+
+        def undo(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            if (held := tenant.held.get(run_id)) is not None:
+                leases.give_run_back(link, tenant, held)
+
+        def undone(_: None) -> None:
+            tenant.held.pop(run_id, None)
+
+        try:
+            await self._queued(Job(run_id, work, partial(tenant.held.__setitem__, run_id)))
+        except BaseException as error:
+            if isinstance(error, asyncio.CancelledError):
+                # The cancelled caller does not know of the claim, so the store undoes it.
+                with suppress(StoreError):
+                    self._writer.put(Job(run_id, undo, undone))
+            tenant.claims.give_back(run_id)
+            raise
+
+    async def release(
+        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+    ) -> None:
+        """End the claim on a run, and record its status and questions unless `status` is None.
+
+        If the write fails, this call raises, and the run is interrupted.
+        """
+        tenant = self._tenant
+        standing = None if status is None else LeftAs(status, tuple(asks), seen)
+
+        def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
+            leases.release_run(link, tenant, run_id, standing, is_again=is_again)
+
+        def released(_: None) -> None:
+            tenant.held.pop(run_id, None)
+
+        try:
+            await self._queued(Job(run_id, work, released))
+        finally:
+            tenant.claims.give_back(run_id)
+
+    async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
+        """Store an answer to the question `key` of a run, unless the question has an answer."""
+
+        def work(link: Link, _: bool) -> Posted:  # noqa: FBT001 - the parameter of a callback
+            return journal.post_answer(link, run_id, key, (signal_id, data))
+
+        return await self._queued(Job(run_id, work))
+
+    async def posted(self, run_id: str) -> Mapping[str, str]:
+        """Map the key of each answered question of a run to the accepted answer."""
+        return await self._read(partial(reading.posted_answers, run_id=run_id))
+
+    async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
+        """Return all runs in the order of their creation, or only `root` and its descendants."""
+        return await self._read(partial(reading.records_of, root=root))
+
+    async def ready(
+        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+    ) -> Sequence[str]:
+        """Return ids of runs that a driver could take further now, at most `limit`."""
+
+        def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
+            return reading.waiting_ids(link, graphs, limit, blocked=blocked)
+
+        return await self._queued(Job("", work))
+
+    async def woken(self) -> None:
+        """Wait until a process tells that a run may wait for a driver."""
+        await asyncio.wrap_future(self._writer.woken())
+
+    async def set_target(self, run_id: str, target: str) -> None:
+        """Record the target of `graphloop run` that started the run."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.record_target(link, run_id, target)
+
+        await self._queued(Job(run_id, work))
+
+    def _queued(self, job: Job[T]) -> asyncio.Future[T]:
+        self._writer.put(job)
+        return asyncio.wrap_future(job.future)
+
+    async def _read(self, work: Callable[[Link], T]) -> T:
+        return await asyncio.to_thread(self._readers.do, work)
+
+
+def _append_all(
+    link: Link,
+    is_again: bool,  # noqa: FBT001 - the parameter of a callback
+    *,
+    tenant: StoreWorker,
+    additions: Sequence[NewEvents],
+) -> None:
+    for addition in additions:
+        journal.append_unclaimed(link, tenant, addition, is_again=is_again)
+
+
+@final
+class _Readers:
+    """The connections that wait for the next reader."""
+
+    def __init__(self, dsn: str, patience_s: float) -> None:
+        self._dsn = dsn
+        self._patience_s = patience_s
+        self._lock = threading.Lock()
+        self._idle: list[Link] = []
+        self._was_open = False
+
+    def do(self, work: Callable[[Link], T]) -> T:
+        """Run `work` in one read transaction.
+
+        Raises:
+            StoreError: the database cannot be read, or is damaged.
+        """
+
+        def attempt(_: bool) -> T:  # noqa: FBT001 - the parameter of a callback
+            with self._lock:
+                link = self._idle.pop() if self._idle else None
+            link = link or opened(self._dsn)
+            self._was_open = True
+            try:
+                with link.transaction():
+                    link.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    result = work(link)
+            except psycopg.OperationalError:
+                link.close()
+                raise
+            except BaseException:
+                self._put_back(link)
+                raise
+            self._put_back(link)
+            return result
+
+        return persist(self._dsn, self._patience_s if self._was_open else 0.0, attempt)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for link in idle:
+            link.close()
+
+    def _put_back(self, link: Link) -> None:
+        with self._lock:
+            self._idle.append(link)

@@ -1,0 +1,267 @@
+"""The PostgreSQL store: its fence, its wake-ups, and what it says when the server is not there.
+
+`test_stores.py` in the conformance tests has what it shares with the other stores. The tests below
+aim at these faults in `stores/postgres`: no epoch in the append, no
+number before in the append, no lock in `release`, no lock in `post`, no anti-join in the sweep.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import pytest
+
+from graphloop.errors import ConfigError, Fenced, StoreError
+from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.stores import open_store
+from graphloop.stores.base import Ask
+from graphloop.stores.postgres import PostgresStore
+from graphloop.stores.postgres.schema import Link, opened
+from tests.postgres_server import Missing, Server, database
+
+ASK = Ask("c0.0", "approval", "pay", "{}", "t")
+
+
+def event(reason: str) -> Event:
+    """Return an event that can be recognised."""
+    return Cancelled(1.0, reason)
+
+
+def started(run_id: str) -> Event:
+    """Return the first event of a run."""
+    return Started(1.0, run_id, "a graph", (), Setup())
+
+
+@pytest.fixture
+def dsn(postgres: str) -> str:
+    """The address of an empty database."""
+    return database(postgres)
+
+
+@pytest.fixture
+def link(dsn: str) -> Generator[Link]:
+    """A connection of the test's own."""
+    with opened(dsn) as link:
+        yield link
+
+
+def dead(link: Link) -> None:
+    """Declare each worker dead, as a sweep does that finds an old beat."""
+    link.execute("DELETE FROM worker")
+
+
+async def test_a_driver_whose_run_another_has_claimed_is_fenced(dsn: str, link: Link) -> None:
+    """It stalled, and wakes up: nothing of it lands behind the claim, in no run that it had."""
+    first, second = PostgresStore(dsn), PostgresStore(dsn)
+    runs = [f"r{number}" for number in range(60)]
+    await asyncio.gather(*[first.claim(run_id) for run_id in runs])
+    await asyncio.gather(*[first.append(run_id, 1, started(run_id)) for run_id in runs])
+    dead(link)
+    await asyncio.gather(*[second.claim(run_id) for run_id in runs])
+    refused: list[object] = []
+    for seq in (2, 3):
+        refused += await asyncio.gather(
+            *[first.append(run_id, seq, event("late")) for run_id in runs], return_exceptions=True
+        )
+        await asyncio.gather(*[second.append(run_id, seq, event("mine")) for run_id in runs])
+    refused += await asyncio.gather(
+        *[first.release(run_id, "done", ()) for run_id in runs], return_exceptions=True
+    )
+
+    assert [type(one) for one in refused] == [Fenced] * 180
+    mine = event("mine")
+    assert {await second.load(run_id) for run_id in runs} == {
+        (started(run_id), mine, mine) for run_id in runs
+    }
+    await first.aclose()
+    await second.aclose()
+
+
+async def test_a_stale_append_in_flight_lands_before_the_new_owner_or_not_at_all(
+    dsn: str, link: Link
+) -> None:
+    """The old owner's statement began before the claim, and its transaction is still open.
+
+    The new owner reads a journal without that event, appends the same number, and waits. Then it
+    is told that the number is taken: it reads again, and no event is there twice.
+    """
+    first, second = PostgresStore(dsn), PostgresStore(dsn)
+    await first.claim("r")
+    await first.append("r", 1, started("r"))
+    row = link.execute("SELECT number FROM run").fetchone()
+    assert row is not None
+    with opened(dsn) as stale:
+        stale.execute("BEGIN")
+        stale.execute(
+            "INSERT INTO entry(run, seq, kind, data) SELECT number, 2, 'Cancelled', %s FROM run "
+            "WHERE epoch = 1",
+            (PostgresStore(dsn)._codec.encode(2, event("stale")),),  # pyright: ignore[reportPrivateUsage]
+        )
+        dead(link)
+        await second.claim("r")
+        assert await second.load("r") == (started("r"),)
+        late = asyncio.ensure_future(second.append("r", 2, event("mine")))
+        while not link.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        stale.execute("COMMIT")
+    with pytest.raises(StoreError, match="the next is number 3"):
+        await late
+    await second.append("r", 3, event("mine"))
+    assert await second.load("r") == (started("r"), event("stale"), event("mine"))
+    await first.aclose()
+    await second.aclose()
+
+
+async def test_a_refused_append_of_a_batch_refuses_no_other(dsn: str) -> None:
+    """Appends of many runs are one statement; each run is its own."""
+    store = PostgresStore(dsn)
+    for run_id in ("a", "b", "c"):
+        await store.claim(run_id)
+    await asyncio.gather(*[store.append(one, 1, started(one)) for one in ("a", "b", "c")])
+    said = await asyncio.gather(
+        store.append("a", 2, event("x"), event("y")),
+        store.append("a", 4, event("z")),
+        store.append("b", 3, event("x")),
+        store.append("c", 1, started("c"), event("x")),
+        store.append("c", 2, event("y")),
+        return_exceptions=True,
+    )
+    await store.aclose()
+    assert [type(one) for one in said] == [
+        *(type(None), type(None), StoreError, StoreError, type(None))
+    ]
+
+
+@pytest.mark.parametrize("is_release_first", [True, False])
+async def test_an_answer_and_a_release_meet_on_the_row(
+    dsn: str, link: Link, *, is_release_first: bool
+) -> None:
+    """Each waits for the other's transaction, and then sees it: the run is ready in any case."""
+    store, other = PostgresStore(dsn), PostgresStore(dsn)
+    await store.claim("r")
+    await store.append("r", 1, started("r"))
+    link.execute("BEGIN")
+    link.execute("SELECT 1 FROM run FOR UPDATE")
+    acts: list[Callable[[], object]] = [
+        lambda: asyncio.ensure_future(store.release("r", "parked", [ASK])),
+        lambda: asyncio.ensure_future(other.post("r", "c0.0", "one", "yes")),
+    ]
+    waiting = [act() for act in (acts if is_release_first else reversed(acts))]
+    with opened(dsn) as seen:
+        while seen.execute(  # noqa: ASYNC110 - only the server knows
+            "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+        ).fetchone() != (2,):
+            await asyncio.sleep(0)
+    link.execute("COMMIT")
+    await asyncio.gather(*waiting)  # type: ignore[call-overload]
+
+    assert [one.status for one in await store.overview()] == ["ready"]
+    assert await other.ready({"a graph"}, 9) == ["r"]
+    await store.aclose()
+    await other.aclose()
+
+
+async def test_a_run_is_freed_whose_owner_has_no_row(dsn: str, link: Link) -> None:
+    """Also if the sweep that deleted the row did not see the claim."""
+    store = PostgresStore(dsn)
+    await store.append("r", 1, started("r"))
+    link.execute("UPDATE run SET owner = 'a worker that was declared dead'")
+
+    assert await store.ready({"a graph"}, 9) == ["r"]
+    assert [one.status for one in await store.overview()] == ["interrupted"]
+    await store.aclose()
+
+
+async def test_a_worker_that_was_declared_dead_goes_on_under_a_new_name(
+    dsn: str, link: Link
+) -> None:
+    """Under the old one, nothing would free what it claims."""
+    store = PostgresStore(dsn)
+    await store.claim("r")
+    dead(link)
+    await store.claim("s")
+
+    owners = link.execute("SELECT owner FROM run ORDER BY run_id").fetchall()
+    assert owners[0] != owners[1]
+    assert link.execute("SELECT name FROM worker").fetchall() == [owners[1]]
+    await store.aclose()
+
+
+async def test_a_store_tells_others_of_a_run_that_waits(dsn: str) -> None:
+    """A worker on another machine need not wait for its next look."""
+    store, other = PostgresStore(dsn), PostgresStore(dsn)
+    await other.ready({"a graph"}, 9)
+    woken = asyncio.ensure_future(other.woken())
+    await asyncio.sleep(0)
+    await store.append("r", 1, started("r"))
+
+    await woken
+    await store.aclose()
+    await other.aclose()
+
+
+async def test_a_server_that_does_not_answer_is_named_without_its_password() -> None:
+    """At once: an address that never answered is a mistake more often than an outage."""
+    store = PostgresStore("postgresql://ann:secret@127.0.0.1:1/runs")
+    place = r"127\.0\.0\.1:1/runs: expected a PostgreSQL"
+    for work in (store.runs(), store.post("r", "key", "one", "yes")):
+        with pytest.raises(StoreError, match=place) as caught:
+            await work
+        assert "secret" not in str(caught.value)
+    await store.aclose()
+
+
+async def test_a_newer_schema_is_refused(dsn: str, link: Link) -> None:
+    """An old program must not write what a newer one cannot read."""
+    link.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
+    store = PostgresStore(dsn)
+
+    with pytest.raises(StoreError, match="schema version 99, expected 1"):
+        await store.runs()
+    await store.aclose()
+
+
+@pytest.mark.parametrize("where", ["mysql://host/runs", "redis://host", "https://host/runs.db"])
+def test_an_unknown_scheme_is_refused(where: str) -> None:
+    """It would become a directory of that name."""
+    with pytest.raises(ConfigError, match="expected postgresql"):
+        open_store(where)
+
+
+@pytest.mark.timeout(120)
+def test_a_server_that_crashes_loses_nothing_that_was_told(tmp_path: Path) -> None:
+    """The driver waits, and goes on when the server is there again."""
+
+    async def scenario(server: Server) -> None:
+        store = PostgresStore(server.dsn)
+        await store.claim("r")
+        await store.append("r", 1, started("r"))
+        assert await store.load("r") == (started("r"),)
+        server.stop()
+        late = asyncio.ensure_future(store.append("r", 2, event("late")))
+        read = asyncio.ensure_future(store.load("r"))
+        await asyncio.sleep(0)
+        server.start()
+        await late
+        assert (await read)[0] == started("r")
+        await store.append("r", 3, event("later"))
+        assert await store.load("r") == (started("r"), event("late"), event("later"))
+        await store.release("r", "done", ())
+        await store.aclose()
+
+    with tempfile.TemporaryDirectory(prefix="graphloop-pg-", ignore_cleanup_errors=True) as made:
+        try:
+            server = Server(Path(made), fsync="on")
+        except Missing as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(str(error))
+        server.start()
+        try:
+            asyncio.run(scenario(server))
+        finally:
+            server.stop()
