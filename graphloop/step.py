@@ -36,6 +36,7 @@ from .effects import (
 )
 from .errors import GraphError, IllegalEvent, Problem
 from .events import (
+    Answering,
     CallbackReturned,
     CallsChecked,
     Cancelled,
@@ -138,7 +139,8 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
             return Step(event, _noted(run, event), ())
         run = interrupted(run, event, _spend(run, event, None))
         return _settle(graph, run, event, event, None)
-    effect: int = event.effect  # type: ignore[union-attr]  # As `ANSWERING` says.
+    answering: Answering = event  # type: ignore[assignment]  # As `ANSWERING` says.
+    effect = answering.effect
     answered = run.pending.get(effect)
     if answered is None or not (
         kind is ANSWERS[type(answered)]
@@ -215,7 +217,8 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
         # A failed tool counts as well: it has run, or may have. A tool that asks will go on.
         calls = spent.tool_calls + (type(event) is not ToolAsked)
         spent = evolve(spent, tool_calls=calls, seconds=seconds)
-        own: Spent = event.spent  # type: ignore[union-attr]  # As `ANSWERS` says.
+        answering: ToolReturned | ToolAsked | EffectFailed = event  # type: ignore[assignment]  # As `ANSWERS` says.
+        own = answering.spent
         return spent if own is NOTHING_SPENT else spent + own
     if elapsed_s:
         spent = evolve(spent, seconds=seconds)

@@ -346,8 +346,8 @@ def conversation(
         # A run's history has one result for each call, and values only; isinstance hides that.
         mended = Repaired(tuple(cast("History[Message]", messages)))
     elif messages is not None:
-        said = messages_of(messages, may_be_empty=prompt is not None)
-        mended = repaired(said, keep_open=keep_open)
+        heard = messages_of(messages, may_be_empty=prompt is not None)
+        mended = repaired(heard, keep_open=keep_open)
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {text}" for number, text in enumerate(mended.findings, 1))
         raise ConfigError(

@@ -47,6 +47,18 @@ def agent(seen: list[object], *script: object, **options: Any) -> Agent:
     return Agent(ScriptedModel([*script] or [CALL, "Done."]), tools=[asking(seen)], **options)
 
 
+def refuses(_: Pending) -> Approval:
+    return decline("too dear")
+
+
+def only_yes(_: Pending) -> bool:
+    return True
+
+
+def answers_one(_: Pending) -> Approval:
+    return approve(edit={"size": 1})
+
+
 def results(result: RunResult[str]) -> list[str]:
     """Return the contents of the tool results."""
     return [str(each.content) for each in result.messages if isinstance(each, ToolResult)]
@@ -89,7 +101,7 @@ async def test_an_approver_in_the_process_answers_at_once() -> None:
 
 async def test_a_refusal_reaches_the_tool_with_its_reason() -> None:
     """The tool knows what to do without an answer."""
-    result = await agent([], approve_tool_call=lambda _: decline("too dear")).generate("Order.")
+    result = await agent([], approve_tool_call=refuses).generate("Order.")
 
     assert results(result) == ["not ordered: too dear"]
 
@@ -106,16 +118,14 @@ async def test_an_approval_without_an_answer_is_refused() -> None:
 
 async def test_an_approver_that_only_says_yes_declines() -> None:
     """What cannot be an answer is none."""
-    result = await agent([], approve_tool_call=lambda _: True).generate("Order shoes.")
+    result = await agent([], approve_tool_call=only_yes).generate("Order shoes.")
 
     assert results(result)[0].startswith("not ordered: edited arguments")
 
 
 async def test_a_call_with_a_question_counts_once() -> None:
     """A budget of one call is enough for a call that asks."""
-    limited = agent(
-        [], budget=budget(tool_calls=1), approve_tool_call=lambda _: approve(edit={"size": 1})
-    )
+    limited = agent([], budget=budget(tool_calls=1), approve_tool_call=answers_one)
 
     result = await limited.generate("Order shoes.")
 
@@ -197,7 +207,7 @@ async def test_models_that_a_tool_asks_count_in_the_budget() -> None:
         ScriptedModel([CALL, "Done."]),
         tools=[order],
         budget=budget(tokens=150),
-        approve_tool_call=lambda _: approve(edit={"size": 1}),
+        approve_tool_call=answers_one,
     )
 
     result = await spender.generate("Order shoes.")

@@ -14,7 +14,7 @@ import pytest
 
 from graphloop import Agent, check
 from graphloop.errors import ConfigError
-from graphloop.mcp import ServerOptions, stdio
+from graphloop.mcp import stdio
 from graphloop.media import MediaPart
 from graphloop.policy import deny
 from graphloop.testing import ScriptedModel
@@ -172,8 +172,13 @@ async def test_pinned_tools_need_no_server(tmp_path: Path) -> None:
     live = Agent(ScriptedModel(["Hello."]), tools=await server.tools(), gate=deny("desk_p*"))
     await server.pin(pins)
     await server.aclose()
-    options: ServerOptions = {"prefix": "desk_", "tools": ["add", "pid"], "needs_approval": ["add"]}
-    absent = stdio("no-such-program", name="desk", **options)
+    absent = stdio(
+        "no-such-program",
+        name="desk",
+        prefix="desk_",
+        tools=["add", "pid"],
+        needs_approval=["add"],
+    )
     pinned = Agent(ScriptedModel(["Hello."]), tools=absent.pinned(pins), gate=deny("desk_p*"))
 
     assert [tool.spec for tool in absent.pinned(pins)] == [

@@ -30,7 +30,7 @@ def pinned(folder: Path, *definitions: Definition, **options: object) -> tuple[S
 async def test_a_gate_sees_the_tools_of_a_server_by_their_prefix() -> None:
     """One rule is about all that a server offers, also about what it offers later."""
     server = own(prefix="desk_")
-    calls = [
+    calls: list[dict[str, object]] = [
         {"name": "desk_pid", "arguments": {}},
         {"name": "desk_add", "arguments": {"a": 1, "b": 2}},
     ]
