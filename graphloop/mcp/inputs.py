@@ -56,7 +56,7 @@ STOPS: Final = {
 
 @final
 class Inputs:
-    """What a server gets that asks for inputs.
+    """The parties that answer a server's requests for inputs.
 
     Args:
         server: the server's name in questions and errors.

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
+from types import ModuleType
 from typing import Final, Protocol, TypeAlias, cast
 
 import pydantic
@@ -107,9 +108,10 @@ def parameters_of(given: object, place: str) -> Parameters:
             f"{place}: parameters: expected a pydantic model class or a JSON Schema mapping, "
             f"found {given!r}. Fix: pass one of these, or use @tool on a function."
         )
-    # Imported here: jsonschema is slow to import, and most programs use no raw JSON Schema.
-    module = import_module(".raw_schema", __package__)
-    compile_schema: Callable[[Mapping[str, object], str], Parameters] = module.raw_parameters
+    # jsonschema is slow to import, and most programs use no raw JSON Schema.
+    compile_schema: Callable[[Mapping[str, object], str], Parameters] = _loaded(
+        ".raw_schema"
+    ).raw_parameters
     return compile_schema(cast("Mapping[str, object]", given), place)
 
 
@@ -190,8 +192,13 @@ class _Generator(Protocol):
 
 
 def _generator() -> _Generator:
-    # Loaded here: pydantic's generator takes long to load, and importing an agent needs none.
-    return cast("_Generator", import_module(".json_schema", __package__))
+    # Pydantic's generator takes long to load, and importing an agent needs none.
+    return cast("_Generator", _loaded(".json_schema"))
+
+
+def _loaded(module: str) -> ModuleType:
+    """Import a module of this room that is slow to import, on its first use."""
+    return import_module(module, __package__)
 
 
 def _check_numbers(arguments: str) -> None:

@@ -63,8 +63,7 @@ R_co = TypeVar("R_co", default=object, covariant=True)
 Q = ParamSpec("Q")
 T = TypeVar("T")
 
-NEVER: Final = Event()
-"""The `aborted` event of calls without a thread: never set, since the driver cancels them."""
+NEVER: Final = Event()  # The `aborted` event of calls without a thread: the driver cancels them.
 
 
 class ToolContext(Struct, Generic[DepsT_co], frozen=True):
@@ -366,9 +365,6 @@ def tool(
 AnyTool: TypeAlias = Tool[..., object]
 
 
-UNKNOWN_HERE: Final = "The parameters of a provider's tool: only its server knows them."
-
-
 def provider_tool(
     definition: Mapping[str, object], *, name: str | None = None, wire: str = ""
 ) -> AnyTool:
@@ -397,8 +393,8 @@ def provider_tool(
             f"provider_tool: expected a definition with a 'name', a 'type' or one field of the "
             f"tool's name, found {definition!r}. Fix: copy it from the provider's page."
         )
-    # Made here, not at import: pydantic takes long to make a model class.
-    parameters = pydantic.create_model("Unknown", __doc__=UNKNOWN_HERE)
+    doc = "The parameters of a provider's tool: only its server knows them."
+    parameters = pydantic.create_model("Unknown", __doc__=doc)
     return Tool(
         name=called, parameters=parameters, kind="provider", definition=definition, wire=wire
     )

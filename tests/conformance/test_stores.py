@@ -7,7 +7,7 @@ import itertools
 import sqlite3
 import tempfile
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import closing
+from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Protocol, TypeVar, get_args
 from urllib.parse import quote
@@ -716,10 +716,10 @@ def test_a_server_does_what_a_dictionary_does(postgres: str, operations: list[Op
     """As the database in a file does; its clock is the server's, which stands still here."""
 
     async def compare(dsn: str) -> None:
-        memory, server = MemoryStore(clock=lambda: 7.0), PostgresStore(dsn)
-        for operation in operations:
-            assert await outcome(memory, operation) == await outcome(server, operation)
-        await server.aclose()
+        memory = MemoryStore(clock=lambda: 7.0)
+        async with aclosing(PostgresStore(dsn)) as server:
+            for operation in operations:
+                assert await outcome(memory, operation) == await outcome(server, operation)
 
     set_clock(postgres, 7.0)
     try:

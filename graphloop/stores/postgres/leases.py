@@ -205,7 +205,7 @@ def release_run(
         },
     ).fetchone()
     _forget_empty(link, held.number)
-    if row is not None and row[0] in ("waiting_ids", "interrupted"):
+    if row is not None and row[0] in ("ready", "interrupted"):
         notify(link)
 
 
