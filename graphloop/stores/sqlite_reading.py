@@ -40,7 +40,7 @@ READY: Final = (
     "FROM run WHERE status IN({statuses}) AND owner IS NULL AND graph IN({graphs}) "
     "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND owner IS NULL AND graph IN({graphs}) "
     "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND graph IN({graphs})) "
-    "WHERE next_seq > 1 AND instr(run_id, '/') = 0 ORDER BY band, updated"
+    "WHERE next_seq > 1 AND instr(run_id, '/') = 0 ORDER BY band, updated, run_id"
 )
 IN_ORDER: Final = "ORDER BY number"
 AFTER_SLASH: Final = chr(ord("/") + 1)

@@ -114,10 +114,10 @@ def _is_written(link: Link, addition: NewEvents, held: HeldRun) -> bool:
 def append_unclaimed(
     link: Link, tenant: StoreWorker, addition: NewEvents, *, is_again: bool = False
 ) -> None:
-    """Append events to a run without a driver, and create the run with its first event.
+    """Append events to a run that no other store drives; its first event creates the run.
 
     Raises:
-        Fenced: a driver has claimed the run.
+        Fenced: another store has claimed the run.
         StoreError: the first of the events is not the next event of the run.
     """
     run_id, seq = addition.run_id, addition.seq
@@ -129,8 +129,9 @@ def append_unclaimed(
     if row is None:
         raise out_of_order(f"run {run_id!r}", 1, seq)
     number, owner, epoch = row
-    if owner is not None:
-        raise fenced(run_id, owner, epoch, tenant.held.get(run_id))
+    held = tenant.held.get(run_id)
+    if (owner, epoch) != ((None, epoch) if held is None else (tenant.name, held.epoch)):
+        raise fenced(run_id, owner, epoch, held)
     (count,) = link.execute(
         "SELECT coalesce(max(seq), 0) FROM entry WHERE run = %s", (number,)
     ).fetchone() or (0,)

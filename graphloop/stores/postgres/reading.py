@@ -40,7 +40,7 @@ READY: Final[LiteralString] = (
     "AND strpos(run_id, '/') = 0 AND (status IN('ready', 'interrupted') "
     "OR (%(blocked)s AND status = 'blocked') OR wake_at <= now_s()) "
     "ORDER BY CASE WHEN status IN('interrupted', 'blocked') THEN 0 "
-    "WHEN status = 'ready' AND asks = '[]' THEN 2 ELSE 1 END, updated, number "
+    "WHEN status = 'ready' AND asks = '[]' THEN 2 ELSE 1 END, updated, run_id "
     "LIMIT %(limit)s FOR UPDATE SKIP LOCKED"
 )
 

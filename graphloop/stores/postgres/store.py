@@ -103,7 +103,7 @@ class PostgresStore:
 
     async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
         """Save a new journal for each run id, all in one transaction."""
-        additions = [self._addition(run_id, 1, journals[run_id]) for run_id in sorted(journals)]
+        additions = [self._addition(run_id, 1, events) for run_id, events in journals.items()]
         if additions:
             work = partial(_append_all, tenant=self._tenant, additions=additions)
             await self._queued(Job(additions[0].run_id, work))
