@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import random
+import subprocess
+import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -44,7 +47,7 @@ from graphloop.serve import a2a_app
 from graphloop.stores import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.topology import fingerprint
-from tests.served_desk import agents, started
+from tests.served_desk import ROOT, agents, started
 
 LOOKS_MAX = 10_000
 LIMIT_S = 100.0
@@ -75,7 +78,7 @@ class Served:
     async def statuses(self) -> dict[str, str]:
         """Return the status of each run in the store."""
         store = SqliteStore(self.folder / "runs.db")
-        found = {one.run_id: one.status for one in await store.overview()}
+        found: dict[str, str] = {one.run_id: one.status for one in await store.overview()}
         await store.aclose()
         return found
 
@@ -253,6 +256,35 @@ async def test_an_answered_task_takes_no_message(desk: Served) -> None:
     assert desk.paid == ["5"]
 
 
+async def test_two_answers_at_once_run_the_call_once(desk: Served) -> None:
+    """A client may send its answer again before it has heard of the first."""
+    async with desk.client() as client:
+        task, asked = await asks(client)
+        yes = new_data_part({asked["key"]: {"approved": True}})
+        both = [sent(client, yes, task=task) for _ in range(2)]
+        await asyncio.gather(*both, return_exceptions=True)
+        done = await client.get_task(GetTaskRequest(id=task.id))
+
+    assert done.status.state == TaskState.TASK_STATE_COMPLETED
+    assert desk.paid == ["5"]
+
+
+async def test_a_changed_task_id_names_no_task(desk: Served) -> None:
+    """A client holds the id, and may be hostile."""
+    chance = random.Random(7)  # noqa: S311 - a trial must be repeatable
+    async with desk.client() as client:
+        task, asked = await asks(client)
+        yes = new_data_part({asked["key"]: {"approved": True}})
+        for _ in range(100):
+            at = chance.randrange(len(task.id))
+            letter = chance.choice([one for one in "abc012-_" if one != task.id[at]])
+            name = task.id[:at] + letter + task.id[at + 1 :]
+            with pytest.raises(TaskNotFoundError):
+                await sent(client, yes, task=Task(id=name))
+
+    assert desk.paid == []
+
+
 async def test_a_task_belongs_to_its_caller(desk: Served) -> None:
     """For another caller it does not exist."""
     async with desk.client("ada") as client:
@@ -349,6 +381,21 @@ async def test_another_process_takes_the_answer(tmp_path: Path) -> None:
     assert (await desk.statuses())[dropped.id] == "cancelled"
 
 
+async def test_the_end_of_the_server_ends_its_runs(tmp_path: Path) -> None:
+    """Its runs have an answer for each call, and the store that it opened is closed."""
+    url = "http://127.0.0.1:8700/"
+    app = a2a_app(agents(tmp_path)["sleeper"], url, store=tmp_path / "runs.db")
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:
+        config = ClientConfig(streaming=False, polling=True, httpx_client=http)
+        client = await create_client(url, config)
+        async with app.router.lifespan_context(app):
+            task = await sent(client, new_text_part("Wait."))
+            while not (tmp_path / "waiting").exists():  # noqa: ASYNC110 - the tool makes it
+                await asyncio.sleep(0)
+
+    assert await Served(tmp_path, url).statuses() == {task.id: "cancelled"}
+
+
 async def test_an_error_tells_only_its_type(tmp_path: Path) -> None:
     """What a provider or a tool says may be for the operator only."""
     with started(tmp_path, "a2a", "broken") as url:
@@ -401,6 +448,21 @@ async def test_errors_of_the_users_functions_tell_only_their_type() -> None:
                 said.append(get_message_text(task.status.message))
 
     assert said == ["LookupError", "run failed: LookupError."]
+
+
+def test_a_missing_extra_is_named() -> None:
+    """A module that is None in `sys.modules` is not installed, for Python's imports."""
+    program = (
+        "import sys; sys.modules['a2a'] = None\n"
+        "import graphloop.serve\n"
+        "graphloop.serve.McpServer\n"
+        "graphloop.serve.a2a_app"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=False, capture_output=True
+    )
+
+    assert b"Fix: pip install 'graphloop[a2a]'" in done.stderr
 
 
 def test_an_empty_secret_is_refused() -> None:
