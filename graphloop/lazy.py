@@ -16,7 +16,7 @@ In `Graph[None](…)`, `typing` is the code that calls the constructor.
 
 
 def front_door(
-    package: str, homes: Mapping[str, tuple[str, ...]], *, needs: str = ""
+    package: str, homes: Mapping[str, tuple[str, ...]], *, needs: Mapping[str, str] | None = None
 ) -> Callable[[str], object]:
     """Return a package's `__getattr__`, which loads a name from its module on first use.
 
@@ -26,7 +26,7 @@ def front_door(
     Args:
         package: the package's name.
         homes: the modules, each with its public names.
-        needs: what to install for the modules; an import that fails then says so.
+        needs: what to install, by module; an import of the module that fails then says so.
     """
 
     def load(name: str) -> object:
@@ -35,11 +35,12 @@ def front_door(
                 try:
                     value: object = getattr(import_module(home, package), name)
                 except ModuleNotFoundError as error:
-                    if not needs:
+                    extra = (needs or {}).get(home)
+                    if extra is None:
                         raise
                     raise ModuleNotFoundError(
                         f"{package}.{name} needs {error.name}, which is not installed. "
-                        f"Fix: pip install {needs}",
+                        f"Fix: pip install {extra}",
                         name=error.name,
                     ) from error
                 setattr(sys.modules[package], name, value)

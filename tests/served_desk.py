@@ -1,26 +1,33 @@
-"""A served agent for tests: `python -m tests.served_desk FOLDER stdio`, or `FOLDER http PORT`.
+"""Served agents for tests: `python -m tests.served_desk FOLDER stdio`, or `FOLDER http PORT`.
 
+`FOLDER a2a PORT NAME` serves the agent of that name by A2A, at the same port.
 The folder holds the store and a ledger with a line for each payment.
 """
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import subprocess
 import sys
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
 
 from graphloop import Agent, tool
-from graphloop.serve import McpServer
+from graphloop.serve import McpServer, a2a_app
 from graphloop.testing import ScriptedModel
 
+ROOT = Path(__file__).parents[1]
 SECRET = "a secret of the desk"  # noqa: S105 - of a test
 PAYS = {"text": "I will pay.", "calls": [{"name": "pay", "arguments": {"amount": 5}}]}
 
 
-def served(folder: Path) -> McpServer:
-    """Return a server whose agent pays after an approval."""
+def agents(folder: Path) -> dict[str, Agent]:
+    """Return an agent that pays after an approval, one that waits, and one that breaks."""
 
     @tool(needs_approval=True)
     async def pay(amount: int) -> str:
@@ -37,23 +44,47 @@ def served(folder: Path) -> McpServer:
         await asyncio.Event().wait()
         return "never"
 
-    desk = Agent(ScriptedModel([PAYS, "Paid."], restart=True), tools=[pay], name="desk")
-    sleeper = Agent(
-        ScriptedModel([{"calls": [{"name": "wait", "arguments": {}}]}, "Up."], restart=True),
-        tools=[wait],
-        name="sleeper",
-    )
-    return McpServer([desk, sleeper], store=folder / "runs.db", secret=SECRET)
+    pays = ScriptedModel([PAYS, "Paid."], restart=True)
+    waits = ScriptedModel([{"calls": [{"name": "wait", "arguments": {}}]}, "Up."], restart=True)
+    return {
+        "desk": Agent(pays, tools=[pay], name="desk"),
+        "sleeper": Agent(waits, tools=[wait], name="sleeper"),
+        "broken": Agent(ScriptedModel([]), name="broken"),
+    }
 
 
-async def main(folder: Path, transport: str, port: int) -> None:
+@contextmanager
+def started(folder: Path, *words: str) -> Generator[str]:
+    """Start a process that serves over HTTP at a free port, and kill it at the end."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    transport, *name = words
+    command = [sys.executable, "-m", "tests.served_desk", str(folder), transport, str(port), *name]
+    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
+        assert process.stderr is not None
+        try:
+            while b"running on" not in process.stderr.readline():
+                assert process.poll() is None
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            yield f"http://127.0.0.1:{port}/"
+        finally:
+            process.kill()
+
+
+async def main(folder: Path, transport: str, port: int, name: str) -> None:
     """Serve until the client leaves, or the process is killed."""
-    if transport == "stdio":
-        await served(folder).stdio()
-        return
-    config = uvicorn.Config(served(folder).app(), port=port, log_level="info")
-    await uvicorn.Server(config).serve()
+    known = agents(folder)
+    store = folder / "runs.db"
+    if transport == "a2a":
+        app = a2a_app(known[name], f"http://127.0.0.1:{port}/", store=store, secret=SECRET)
+    else:
+        served = McpServer([known["desk"], known["sleeper"]], store=store, secret=SECRET)
+        if transport == "stdio":
+            await served.stdio()
+            return
+        app = served.app()
+    await uvicorn.Server(uvicorn.Config(app, port=port, log_level="info")).serve()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int((*sys.argv, "0")[3])))
+    asyncio.run(main(Path(sys.argv[1]), sys.argv[2], int((*sys.argv, "0")[3]), sys.argv[-1]))

@@ -37,5 +37,8 @@ __getattr__ = front_door(
         ),
         ".span_tree": ("SpanTree",),
     },
-    needs="'graphloop[otel]' opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
+    needs=dict.fromkeys(
+        (".export", ".observer", ".span_tree"),
+        "'graphloop[otel]' opentelemetry-sdk opentelemetry-exporter-otlp-proto-http",
+    ),
 )

@@ -17,7 +17,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, final
 
 import mcp_types as types
 from mcp.server import Server
@@ -29,14 +29,14 @@ from starlette.applications import Starlette
 from ..agent import Agent, RunResult, RunStream, StoreInput
 from ..errors import ConfigError, GraphloopError, RunBusy, nearest
 from ..parts import Part, StepStart, ToolState
-from ..policy import digest
 from ..questions import Pending
-from ..stores import Catalog, Closes, MemoryStore, Store, open_store
+from ..stores import Catalog, Closes
 from ..tools import legal_name
 from .claims import CallerClaims
-from .questions import Context, RequestRefused, approval_of, elicited, form_of
+from .questions import Context, approval_of, elicited, form_of, request_headers
+from .served import RequestRefused, by_authorization, served_store
 
-__all__ = ["McpServer", "by_authorization"]
+__all__ = ["McpServer"]
 
 Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
 
@@ -82,11 +82,6 @@ RUN_STATUS: Final = types.Tool(
 )
 
 
-def by_authorization(headers: Mapping[str, str]) -> str:
-    """Return a digest of the `Authorization` header; without one, all clients are one caller."""
-    return digest(headers.get("authorization", ""))
-
-
 @final
 class McpServer:
     """Agents as the tools of an MCP server.
@@ -125,7 +120,7 @@ class McpServer:
         deps: Callable[[str], object] | None = None,
     ) -> None:
         self._closes = isinstance(store, str | Path)
-        self._store = _opened(store)
+        self._store = served_store(store)
         self._claims = CallerClaims(secret)
         self._caller = caller
         self._deps = deps
@@ -199,7 +194,7 @@ class McpServer:
 
     async def _answered(self, context: Context, params: types.CallToolRequestParams) -> Answer:
         arguments = params.arguments or {}
-        request = _Request(context, self._caller(_headers(context)), params.name)
+        request = _Request(context, self._caller(request_headers(context)), params.name)
         if params.name == STATUS:
             return await self._status(request.caller, _text(arguments, "run_id"))
         agent = self._agents.get(params.name)
@@ -351,14 +346,3 @@ def _text(arguments: Mapping[str, object], name: str) -> str:
             f"expected one argument, the text `{name}`, found {sorted(arguments)}."
         )
     return value
-
-
-def _headers(context: Context) -> Mapping[str, str]:
-    """Return the headers of an HTTP request; empty over stdio."""
-    return cast("Mapping[str, str]", getattr(context.request, "headers", {}))
-
-
-def _opened(store: StoreInput | None) -> Store:
-    if store is None:
-        return MemoryStore()
-    return open_store(store) if isinstance(store, str | Path) else store

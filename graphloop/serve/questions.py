@@ -6,16 +6,17 @@ A form has plain fields only, so edited arguments travel as JSON text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypeAlias, cast
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
 
-from ..policy import AS_IT_WAS, Approval, approve, decline
-from ..questions import Pending, unfit
+from ..policy import Approval, decline
+from ..questions import Pending
+from .served import decision_of, question_about
 
-__all__ = ["Context", "RequestRefused", "approval_of", "elicited", "form_of"]
+__all__ = ["Context", "approval_of", "elicited", "form_of", "request_headers"]
 
 Context: TypeAlias = ServerRequestContext[dict[str, Any], Any]
 
@@ -33,10 +34,6 @@ QUESTION: Final[types.ElicitRequestedSchema] = {
 }
 
 
-class RequestRefused(Exception):
-    """A request that is answered by an error; the message is for the client."""
-
-
 async def elicited(context: Context, asked: Iterable[Pending]) -> dict[str, bool | Approval] | None:
     """Ask the client's user about each call, while the request is open.
 
@@ -52,7 +49,7 @@ async def elicited(context: Context, asked: Iterable[Pending]) -> dict[str, bool
     answers: dict[str, bool | Approval] = {}
     for one in asked:
         answer = await context.session.elicit_form(
-            _message(one), QUESTION, related_request_id=context.request_id
+            question_about(one), QUESTION, related_request_id=context.request_id
         )
         answers[one.key] = approval_of(one, answer)
     return answers
@@ -60,13 +57,8 @@ async def elicited(context: Context, asked: Iterable[Pending]) -> dict[str, bool
 
 def form_of(asked: Pending) -> types.ElicitRequest:
     """Return the request that shows a client's user the form about a call."""
-    form = types.ElicitRequestFormParams(message=_message(asked), requested_schema=QUESTION)
+    form = types.ElicitRequestFormParams(message=question_about(asked), requested_schema=QUESTION)
     return types.ElicitRequest(params=form)
-
-
-def _message(asked: Pending) -> str:
-    again = " It may have run already." if asked.unknown else ""
-    return f"May {asked.name} run with {asked.arguments}?{again}"
 
 
 def approval_of(asked: Pending, answer: object) -> Approval:
@@ -78,13 +70,13 @@ def approval_of(asked: Pending, answer: object) -> Approval:
     if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
         return decline("The client's user did not approve.")
     content = answer.content or {}
-    reason, edit = content.get("reason"), content.get("edit")
-    said = reason if isinstance(reason, str) else ""
-    if content.get("approve") is not True:
-        return decline(said)
-    if not isinstance(edit, str) or not edit.strip():
-        return approve(reason=said, token=asked.token)
-    problem = AS_IT_WAS if asked.unknown else unfit(asked.name, asked.parameters, edit)
-    if problem is not None:
-        raise RequestRefused(f"`edit` of {asked.key}: {problem}")
-    return approve(edit=edit, reason=said, token=asked.token)
+    content = answer.content or {}
+    return decision_of(asked, content.get("approve"), content.get("reason"), content.get("edit"))
+
+
+def request_headers(context: Context) -> Mapping[str, str]:
+    """Return the headers of an HTTP request, by which `caller` tells clients apart.
+
+    There are none over stdio.
+    """
+    return cast("Mapping[str, str]", getattr(context.request, "headers", {}))

@@ -11,7 +11,12 @@ from pathlib import Path
 
 import pytest
 
-MODULES = {"PyYAML": "yaml", "fpdf2": "fpdf", "opentelemetry-api": "opentelemetry"}
+MODULES = {
+    "PyYAML": "yaml",
+    "a2a-sdk": "a2a",
+    "fpdf2": "fpdf",
+    "opentelemetry-api": "opentelemetry",
+}
 """Modules that are not named like their package."""
 PROGRAMS = {"graphviz-pure"}
 """Packages that are started, not imported."""

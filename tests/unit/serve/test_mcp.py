@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-import socket
-import subprocess
 import sys
-import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -26,8 +23,8 @@ from graphloop.errors import ConfigError
 from graphloop.serve import McpServer
 from graphloop.stores import SqliteStore
 from graphloop.testing import ScriptedModel
+from tests.served_desk import ROOT, started
 
-ROOT = Path(__file__).parents[3]
 LOOKS_MAX = 10_000
 LIMIT_S = 100.0
 PAY = {"prompt": "Pay."}
@@ -70,18 +67,8 @@ class Desk:
 def web(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """Start a server on a free port."""
     folder = tmp_path_factory.mktemp("web")
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    command = [sys.executable, "-m", "tests.served_desk", str(folder), "http", str(port)]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
-        try:
-            while b"running on" not in process.stderr.readline():
-                assert process.poll() is None
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            yield Desk(folder, f"http://127.0.0.1:{port}/mcp")
-        finally:
-            process.kill()
+    with started(folder, "http") as url:
+        yield Desk(folder, f"{url}mcp")
 
 
 @pytest.fixture

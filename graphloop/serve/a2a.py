@@ -1,0 +1,273 @@
+"""A2A: an agent as a server of the Agent2Agent protocol, version 1.0, over JSON-RPC and HTTP.
+
+    message ──► run ──► WORKING, one artifact `answer` by deltas ──► COMPLETED, FAILED, CANCELED
+                 │
+                 └─ parks on an approval ──► INPUT_REQUIRED; the next message with the task's id
+                    (in the store)           answers it, and the run goes on
+
+The protocol: https://a2a-protocol.org/v1.0.0/specification/. A task is a run, and its id is the
+run's. A task belongs to its caller, and for another caller it does not exist.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final, cast, final
+from urllib.parse import urlsplit
+
+from a2a.auth.user import User
+from a2a.helpers import (
+    get_message_text,
+    new_message,
+    new_task,
+    new_text_part,
+)
+from a2a.server.agent_execution import RequestContext, SimpleRequestContextBuilder
+from a2a.server.context import ServerCallContext
+from a2a.server.request_handlers import DefaultRequestHandler
+from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
+from a2a.server.routes.common import ServerCallContextBuilder
+from a2a.server.tasks import InMemoryTaskStore
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
+    Artifact,
+    CancelTaskRequest,
+    InternalError,
+    InvalidParamsError,
+    SendMessageRequest,
+    Task,
+    TaskState,
+    UnsupportedOperationError,
+)
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+
+from ..agent import Agent, StoreInput, split_tools
+from ..stores import Closes
+from ..tools import Toolbox
+from ..topology import fingerprint
+from .a2a_desk import ANSWER, Desk, question_parts
+from .claims import CallerClaims
+from .served import by_authorization, served_store
+
+__all__ = ["a2a_app"]
+
+LOG: Final = logging.getLogger("graphloop")
+LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
+
+
+def a2a_app(
+    agent: Agent[Any, Any],
+    url: str,
+    *,
+    store: StoreInput | None = None,
+    secret: str | bytes | None = None,
+    caller: Callable[[Mapping[str, str]], str] = by_authorization,
+    deps: Callable[[str], object] | None = None,
+) -> Starlette:
+    """Return an ASGI application that serves an agent to clients of the A2A protocol.
+
+        app = a2a_app(desk, "http://127.0.0.1:8700/", store="runs.db")  # `uvicorn module:app`
+
+    The card is at `/.well-known/agent-card.json`: the agent's name, its tools as skills, and the
+    fingerprint of its graph as version. JSON-RPC is at `/`. An approval makes its task
+    INPUT_REQUIRED, with a data part `{"approvals": [{"key", "tool", "arguments"}]}`. The next
+    message of the task has a data part `{key: {"approved": true, "edit": "JSON text", "reason":
+    "…"}}`; all but a clear yes denies the call. The memory of this process has the tasks; parked
+    runs wait in the store, and become tasks again in a later process with the same secret.
+
+    Args:
+        agent: the agent.
+        url: where clients reach this application. At a loopback address, requests for another
+            host are refused (400), so that no web page reaches the server.
+        store: where parked runs wait, in place of the agent's own store: a `Store`, or its path;
+            by default the memory of this process.
+        secret: signs the ids of tasks. Processes that share a store need the same one; by default
+            it is random, and tasks do not survive the process.
+        caller: returns the caller's name from the headers of a request. A task belongs to its
+            caller; for another caller it does not exist. Authenticate callers before this
+            application: it only tells them apart.
+        deps: returns the `deps` of a run by its id, for an agent with a `deps_type`.
+
+    Raises:
+        ConfigError: the secret is empty, or the store cannot be opened.
+        GraphError: the agent's graph has a node that no topology file can represent.
+    """
+    runs, claims = served_store(store), CallerClaims(secret)
+    desk = Desk(agent.with_options(store=runs), runs, deps)
+    tasks, card = _Tasks(desk, claims), _card(agent, url)
+    handler = _Handler(desk, tasks, card, request_context_builder=_Builder(tasks, claims))
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncGenerator[None]:
+        del app
+        try:
+            yield
+        finally:
+            await handler.aclose()
+            await desk.settled()
+            if isinstance(store, str | Path) and isinstance(runs, Closes):
+                await runs.aclose()
+
+    local = urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
+    only = [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)] if local else []
+    return Starlette(
+        routes=[
+            *create_agent_card_routes(card),
+            *create_jsonrpc_routes(handler, "/", context_builder=_Callers(caller)),
+        ],
+        middleware=only,
+        lifespan=lifespan,
+    )
+
+
+def _card(agent: Agent[Any, Any], url: str) -> AgentCard:
+    own, _ = split_tools(agent.options.get("tools", ()))
+    return AgentCard(
+        name=agent.name,
+        description=f"Ask the agent {agent.name!r} to do a task.",
+        version=fingerprint(agent.graph),
+        supported_interfaces=[
+            AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")
+        ],
+        capabilities=AgentCapabilities(streaming=True),
+        default_input_modes=["text/plain", "application/json"],
+        default_output_modes=["text/plain", "application/json"],
+        skills=[
+            AgentSkill(id=one.name, name=one.name, description=one.description, tags=["tool"])
+            for one in Toolbox(own).specs
+        ],
+    )
+
+
+@final
+class _Tasks(InMemoryTaskStore):
+    """The tasks of this process; a run that an earlier process parked becomes a task again."""
+
+    def __init__(self, desk: Desk, claims: CallerClaims) -> None:
+        super().__init__()
+        self._desk, self._claims = desk, claims
+
+    async def save(self, task: Task, context: ServerCallContext) -> None:
+        """Save a task, with its answer as one part: readers put a line break between parts."""
+        for artifact in task.artifacts:
+            text = "".join([part.text for part in artifact.parts])
+            artifact.CopyFrom(
+                Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(text)])
+            )
+        await super().save(task, context)
+
+    async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
+        """Return a task of this caller; None for any other task."""
+        if not self._claims.owns(context.user.user_name, task_id):
+            return None
+        found = await super().get(task_id, context)
+        if found is not None or not (asked := await self._desk.waiting(task_id)):
+            return found
+        task = new_task(task_id, task_id, TaskState.TASK_STATE_INPUT_REQUIRED)
+        task.status.message.CopyFrom(new_message(question_parts(asked), task_id, task_id))
+        return task
+
+
+@final
+class _Builder(SimpleRequestContextBuilder):
+    """Gives new tasks their ids, and refuses messages that start or answer nothing."""
+
+    def __init__(self, tasks: _Tasks, claims: CallerClaims) -> None:
+        super().__init__()
+        self._tasks, self._claims = tasks, claims
+
+    async def build(
+        self,
+        context: ServerCallContext,
+        params: SendMessageRequest | None = None,
+        task_id: str | None = None,
+        context_id: str | None = None,
+        task: Task | None = None,
+    ) -> RequestContext:
+        """Return the context of a message.
+
+        Raises:
+            InvalidParamsError: the message of a new task is no text.
+            UnsupportedOperationError: the task waits for no answer.
+        """
+        assert params is not None, "only messages have a context"
+        if task_id is None:
+            parts = params.message.parts
+            words = get_message_text(params.message).strip()
+            if not words or not all(part.HasField("text") for part in parts):
+                raise InvalidParamsError("expected a message of text parts.")
+            task_id = params.message.task_id = self._claims.new_run(context.user.user_name)
+            context_id = params.message.context_id = context_id or task_id
+        else:
+            known = await self._tasks.get(task_id, context)
+            assert known is not None, "the handler has found it"
+            if known.status.state != TaskState.TASK_STATE_INPUT_REQUIRED:
+                raise UnsupportedOperationError("the task waits for no answer.")
+            context_id = params.message.context_id = known.context_id
+        return await super().build(context, params, task_id, context_id, task)
+
+
+@final
+class _Handler(DefaultRequestHandler):
+    """Cancels a task also if an earlier process has parked its run."""
+
+    agent_executor: Desk
+
+    async def on_cancel_task(
+        self, params: CancelTaskRequest, context: ServerCallContext
+    ) -> Task | None:
+        """Cancel a task, and abort its run."""
+        # The SDK's decorator hides the type of the method.
+        found = await super().on_cancel_task(params, context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        task = cast("Task | None", found)
+        if task is not None:
+            await self.agent_executor.aborted(task.id)
+        return task
+
+
+@final
+class _Caller(User):
+    """The caller of a request, by the name that `caller` returned."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def is_authenticated(self) -> bool:
+        """False: this server only tells callers apart."""
+        return False
+
+    @property
+    def user_name(self) -> str:
+        """The caller's name."""
+        return self._name
+
+
+@final
+class _Callers(ServerCallContextBuilder):
+    """Names the caller of each request."""
+
+    def __init__(self, caller: Callable[[Mapping[str, str]], str]) -> None:
+        self._caller = caller
+
+    def build(self, request: Request) -> ServerCallContext:
+        """Return the context of a request.
+
+        Raises:
+            InternalError: `caller` has raised an error; the client reads only its type.
+        """
+        try:
+            name = self._caller(request.headers)
+        except Exception as error:
+            LOG.exception("`caller` of an A2A server failed")
+            raise InternalError(type(error).__name__) from None
+        return ServerCallContext(user=_Caller(name), state={"headers": dict(request.headers)})

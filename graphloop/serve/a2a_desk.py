@@ -1,0 +1,248 @@
+"""Desk: drives the runs of an agent for A2A, and tells their tasks what becomes of them.
+
+Arguments travel as JSON text: a number in a data part is a float, and an approval holds for exactly
+the arguments of its call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, cast, final
+
+from a2a.helpers import get_data_parts, get_message_text, new_data_part, new_task, new_text_part
+from a2a.server.agent_execution import AgentExecutor, RequestContext
+from a2a.server.events import EventQueue
+from a2a.server.tasks import TaskUpdater
+from a2a.types import InternalError, Message, Part, Task, TaskState
+
+from ..agent import Agent, RunResult, RunStream
+from ..errors import GraphloopError, RunBusy, UnknownRun
+from ..parts import StepRetry, StepStart
+from ..policy import Approval, decline
+from ..providers import TextDelta
+from ..questions import Pending
+from ..run import EndReason
+from ..stores import Store
+from .served import RequestRefused, decision_of, question_about
+
+__all__ = ["ANSWER", "Desk", "question_parts"]
+
+LOG: Final = logging.getLogger("graphloop")
+ANSWER: Final = "answer"
+"""The id and name of the artifact."""
+ENDINGS: Final = {
+    EndReason.COMPLETED: TaskState.TASK_STATE_COMPLETED,
+    EndReason.STOP_CONDITION: TaskState.TASK_STATE_COMPLETED,
+    EndReason.ABORTED: TaskState.TASK_STATE_CANCELED,
+}
+"""The states of tasks by the end of their runs; any other end is a failure."""
+
+
+@final
+class Desk(AgentExecutor):
+    """Drives the runs of an agent, and tells their tasks what becomes of them."""
+
+    def __init__(
+        self, agent: Agent[Any, Any], store: Store, deps: Callable[[str], object] | None
+    ) -> None:
+        self._agent, self._store, self._deps = agent, store, deps
+        self._live: dict[str, tuple[RunStream[Any], asyncio.Task[None]]] = {}
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """Start the run of a new task, or go on with a parked run by the answers of a message.
+
+        The run has a task of its own, which the end of the server does not cancel: so the run's
+        calls get their results, and its journal has its end.
+        """
+        message = context.message
+        assert message is not None, "a task is executed for a message"
+        run_id = message.task_id
+        updater = TaskUpdater(event_queue, run_id, message.context_id)
+        if context.current_task is None:
+            await event_queue.enqueue_event(_new(message))
+        try:
+            stream = await self._stream(run_id, message, new=context.current_task is None)
+        except RequestRefused as error:
+            await _ask(updater, await self.waiting(run_id), str(error))
+            return
+        except Exception as error:  # noqa: BLE001 - `deps` is the user's, and may raise any
+            await _failed(updater, error)
+            return
+        await updater.start_work()
+        task = asyncio.create_task(self._driven(updater, run_id, stream))
+        self._live[run_id] = stream, task
+        task.add_done_callback(lambda _: self._live.pop(run_id, None))
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            stream.abort("the server stops")
+            raise
+
+    async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
+        """End the run of a task as aborted."""
+        run_id, context_id = cast("str", context.task_id), cast("str", context.context_id)
+        if await self.aborted(run_id):
+            await TaskUpdater(event_queue, run_id, context_id).cancel()
+
+    async def aborted(self, run_id: str) -> bool:
+        """Abort a run that this process drives, or that is parked.
+
+        Returns:
+            Whether the run was parked, so that no task here has told its end.
+
+        Raises:
+            InternalError: the run could not be read or resumed.
+        """
+        if (live := self._live.get(run_id)) is not None:
+            live[0].abort("the client cancelled the task")
+            await asyncio.wait([live[1]])
+        if not await self.waiting(run_id):
+            return False
+        try:
+            stream = self._resumed(run_id, {})
+        except Exception as error:
+            LOG.exception("a served run could not be aborted: %s", run_id)
+            raise InternalError(type(error).__name__) from None
+        stream.abort("the client cancelled the task")
+        await stream.consume()
+        return True
+
+    async def settled(self) -> None:
+        """Wait until no run is under way."""
+        if self._live:
+            await asyncio.wait([task for _, task in self._live.values()])
+
+    async def waiting(self, run_id: str) -> tuple[Pending, ...]:
+        """Return the questions that a run waits for; none for an unknown run.
+
+        Raises:
+            InternalError: the store could not read the run.
+        """
+        try:
+            return await self._agent.runs(self._store).waiting(run_id)
+        except UnknownRun:
+            return ()
+        except (GraphloopError, OSError) as error:
+            LOG.exception("a served run could not be read: %s", run_id)
+            raise InternalError(type(error).__name__) from None
+
+    async def _stream(self, run_id: str, message: Message, *, new: bool) -> RunStream[Any]:
+        """Return the stream of a new run, or of a parked run with the answers of a message."""
+        if not new:
+            return self._resumed(run_id, _answers(await self.waiting(run_id), message))
+        return self._agent.stream(get_message_text(message), run_id=run_id, **self._given(run_id))
+
+    def _given(self, run_id: str) -> dict[str, Any]:
+        if self._deps is None or "deps_type" not in self._agent.options:
+            return {}
+        return {"deps": self._deps(run_id)}
+
+    def _resumed(self, run_id: str, answers: Mapping[str, Approval]) -> RunStream[Any]:
+        return self._agent.resume_stream(run_id, approvals=answers, **self._given(run_id))
+
+    async def _driven(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
+        """Drive a run until it ends or parks, and tell its task so."""
+        try:
+            result = await _shown(updater, stream)
+        except RunBusy:
+            asked = await self.waiting(run_id)
+            await _ask(updater, asked, "This run is being driven already. Fix: ask again.")
+        except Exception as error:  # noqa: BLE001 - a run's functions may raise any error
+            await _failed(updater, error)
+        else:
+            await _told(updater, result)
+
+
+async def _failed(updater: TaskUpdater, error: Exception) -> None:
+    """Tell a task the type of an error: the message may hold what only the operator may read."""
+    LOG.error("a served run failed: %s", updater.task_id, exc_info=error)
+    await updater.failed(_said(updater, f"run failed: {type(error).__name__}."))
+
+
+async def _shown(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[Any]:
+    """Drive a run, and send the text of its turn as the artifact; the next turn replaces it."""
+    said = ""
+    async for part in stream.full_stream:
+        match part:
+            case TextDelta(text=text) if text:
+                await _add(updater, text, append=bool(said))
+                said += text
+            case StepStart() | StepRetry():
+                said = ""
+            case _:
+                pass
+    result = await stream.result()
+    if result.text and result.text != said:
+        await _add(updater, result.text, append=False)
+    return result
+
+
+async def _add(updater: TaskUpdater, text: str, *, append: bool) -> None:
+    await updater.add_artifact([new_text_part(text)], ANSWER, ANSWER, append=append)
+
+
+async def _told(updater: TaskUpdater, result: RunResult[Any]) -> None:
+    """Tell a task how its run ended, or what it waits for."""
+    if result.pending:
+        await _ask(updater, result.pending)
+        return
+    state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
+    failed = state == TaskState.TASK_STATE_FAILED
+    why = _said(updater, f"run ended: {result.end_reason}.") if failed else None
+    await updater.update_status(state, why)
+
+
+async def _ask(updater: TaskUpdater, asked: Sequence[Pending], problem: str = "") -> None:
+    await updater.requires_input(updater.new_agent_message(question_parts(asked, problem)))
+
+
+def question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
+    """Return the parts that ask for approvals; calls of other kinds wait for the operator."""
+    words = [problem] if problem else []
+    approvals: list[dict[str, str]] = []
+    for one in asked:
+        if one.kind == "approval":
+            words.append(question_about(one))
+            approvals.append({"key": one.key, "tool": one.name, "arguments": one.arguments})
+        else:
+            words.append(f"{one.name} ({one.key}) waits for a result on the server.")
+    return [new_text_part("\n".join(words)), new_data_part({"approvals": approvals})]
+
+
+def _answers(asked: Sequence[Pending], message: Message) -> dict[str, Approval]:
+    """Return the decisions in a client's message.
+
+    Raises:
+        RequestRefused: the message names no open question, an edit does not fit, or a call waits
+            for no approval.
+    """
+    given: dict[str, object] = {}
+    for data in cast("list[object]", get_data_parts(message.parts)):
+        given |= cast("dict[str, object]", data) if isinstance(data, dict) else {}
+    keys = [one.key for one in asked]
+    if strange := sorted(given.keys() - keys):
+        raise RequestRefused(f"expected answers to {keys}, found {strange}.")
+    if any(one.kind != "approval" for one in asked):
+        raise RequestRefused("A call waits for a result on the server.")
+    words = get_message_text(message).strip() or "The client did not approve."
+    answers: dict[str, Approval] = {}
+    for one in asked:
+        answer = given.get(one.key)
+        if isinstance(answer, dict):
+            said = cast("dict[str, object]", answer)
+            yes, reason, edit = said.get("approved"), said.get("reason"), said.get("edit")
+            answers[one.key] = decision_of(one, yes, reason, edit)
+        else:
+            answers[one.key] = decline(words)
+    return answers
+
+
+def _new(message: Message) -> Task:
+    state = TaskState.TASK_STATE_SUBMITTED
+    return new_task(message.task_id, message.context_id, state, history=[message])
+
+
+def _said(updater: TaskUpdater, text: str) -> Message:
+    return updater.new_agent_message([new_text_part(text)])
