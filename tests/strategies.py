@@ -28,6 +28,7 @@ from graphloop.effects import (
     Invoke,
     StartRun,
     Tell,
+    ToolQuestion,
 )
 from graphloop.errors import ConfigError
 from graphloop.events import (
@@ -55,6 +56,7 @@ from graphloop.events import (
     Started,
     Steered,
     StopRequested,
+    ToolAsked,
     ToolReturned,
 )
 from graphloop.graph import NodeGraph
@@ -274,7 +276,12 @@ event_kinds: dict[type[Event], st.SearchStrategy[Event]] = {
     CallsChecked: st.builds(
         CallsChecked, finite, effect_ids, st.lists(checks, max_size=3).map(tuple)
     ),
-    ToolReturned: st.builds(ToolReturned, finite, effect_ids, contents, statuses),
+    ToolReturned: st.builds(
+        ToolReturned, finite, effect_ids, contents, statuses, st.just(""), spents
+    ),
+    ToolAsked: st.builds(
+        ToolAsked, finite, effect_ids, st.builds(ToolQuestion, texts, texts, texts), spents
+    ),
     Decided: st.builds(Decided, finite, effect_ids, st.booleans(), texts, texts),
     CallbackReturned: st.builds(CallbackReturned, finite, effect_ids, answers),
     EffectFailed: st.builds(EffectFailed, finite, effect_ids, failures, spents, st.booleans()),

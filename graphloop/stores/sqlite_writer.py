@@ -229,7 +229,9 @@ class Writer:
             more = True
             while more:
                 jobs, more = self._take()
+                beat = self._beat()
                 self._transact(jobs)
+                self._transact(beat)  # Apart, because a full disk undoes a whole transaction.
                 with self._lock:
                     self._unfinished -= len(jobs)
                 _settle(jobs)
@@ -277,7 +279,6 @@ class Writer:
         return jobs
 
     def _transact(self, jobs: Sequence[_Queued]) -> None:
-        jobs = [*jobs, *self._beat()]
         try:
             self._commit(jobs)
         except Exception as error:  # noqa: BLE001 - every caller gets it

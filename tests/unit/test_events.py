@@ -13,6 +13,7 @@ from graphloop.events import (
     Queued,
     Resumed,
     Started,
+    ToolAsked,
 )
 from graphloop.step import ANSWERING, ANSWERS
 
@@ -23,7 +24,7 @@ def test_events_that_answer_no_effect_are_few_and_known() -> None:
 
     assert {Started, Resumed, EffectsStarted, Queued, Cancelled} == unasked
     assert set(ANSWERING) == set(get_args(Answering)) == set(get_args(Event)) - unasked
-    assert {*ANSWERS.values(), EffectFailed} == set(ANSWERING)
+    assert {*ANSWERS.values(), EffectFailed, ToolAsked} == set(ANSWERING)
 
 
 def test_every_answering_event_belongs_to_one_effect() -> None:
