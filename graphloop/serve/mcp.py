@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
 import mcp_types as types
+import uvicorn
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -158,6 +159,14 @@ class McpServer:
             async with stdio_server() as (reading, writing):
                 options = self._server.create_initialization_options()
                 await self._server.run(reading, writing, options)
+        finally:
+            await self.aclose()
+
+    async def http(self, port: int) -> None:
+        """Serve `http://127.0.0.1:PORT/mcp`, to this machine only, until it is interrupted."""
+        config = uvicorn.Config(self.app(), host="127.0.0.1", port=port, log_level="warning")
+        try:
+            await uvicorn.Server(config).serve()
         finally:
             await self.aclose()
 

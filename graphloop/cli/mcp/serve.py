@@ -24,11 +24,10 @@ import os
 from typing import Annotated, TypeAlias
 
 import typer
-import uvicorn
 
+from ... import serve
 from ...agent import Agent
 from ...errors import ConfigError
-from ...serve import McpServer
 from ..errors import Status, tell_error
 from ..modules import register
 from ..options import BaseUrl, Registers, StorePath, TargetArgument
@@ -65,23 +64,22 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
         )
     if notice:
         tell_error(notice)
-    server = McpServer(
+    try:
+        served = serve.McpServer
+    except ModuleNotFoundError as missing:
+        raise ConfigError(str(missing)) from missing
+    server = served(
         [agent],
         store=store,
         secret=os.environ.get(SECRET) or None,
         deps=lambda _: loaded.given_deps(agent).get("deps"),
     )
     try:
-        asyncio.run(server.stdio() if http is None else _listen(server, http))
+        if http is None:
+            asyncio.run(server.stdio())
+        else:
+            tell_error(f"serving at http://127.0.0.1:{http}/mcp; Ctrl-C ends it")
+            asyncio.run(server.http(http))
     except KeyboardInterrupt:
         return Status.INTERRUPTED
     return Status.OK
-
-
-async def _listen(server: McpServer, port: int) -> None:
-    config = uvicorn.Config(server.app(), host="127.0.0.1", port=port, log_level="warning")
-    tell_error(f"serving at http://127.0.0.1:{port}/mcp; Ctrl-C ends it")
-    try:
-        await uvicorn.Server(config).serve()
-    finally:
-        await server.aclose()

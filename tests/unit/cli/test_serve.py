@@ -1,0 +1,51 @@
+"""`graphloop mcp serve`, as the client of the protocol's SDK and as a new user meet it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from mcp import Client, StdioServerParameters
+from mcp_types import TextContent
+
+from tests.unit.cli.command_line import ROOT, refused
+
+WEATHER = str(ROOT / "examples/weather")
+
+
+async def test_a_client_that_starts_the_command_asks_the_agent() -> None:
+    """The command is what a client has in its configuration."""
+    words = ["-m", "graphloop", "mcp", "serve", WEATHER]
+    async with Client(
+        StdioServerParameters(command=sys.executable, args=words, cwd=ROOT)
+    ) as client:
+        names = [tool.name for tool in (await client.list_tools()).tools]
+        result = await client.call_tool(names[0], {"prompt": "What's the weather?"})
+
+    assert names[1:] == ["run_status"]
+    (said,) = result.content
+    assert isinstance(said, TextContent)
+    assert said.text == "NYC is 72°F and sunny; London is 55°F and rainy."
+
+
+def test_a_graph_is_no_agent() -> None:
+    """A call has a prompt, and a graph may have none."""
+    place = str(ROOT / "examples/custom_topology")
+
+    assert "expected an agent, found a graph" in refused("mcp", "serve", place)
+
+
+def test_a_missing_extra_is_named() -> None:
+    """A plain install has no server, and says what to install."""
+    code = (
+        "import sys; sys.modules['mcp_types'] = None\n"
+        "from graphloop.cli import main\n"
+        f"sys.argv = ['graphloop', 'mcp', 'serve', {WEATHER!r}]; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "Fix: pip install 'graphloop[mcp]'" in done.stderr
+    assert "Traceback" not in done.stderr
