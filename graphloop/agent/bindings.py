@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 from .. import nodes as node_room
 from ..contract import Contract, contract_of
-from ..driver import Callback
+from ..driver import Callback, CountedLimit, counted_limits
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import NodeGraph
 from ..limits import deeper
@@ -42,7 +42,6 @@ __all__ = [
     "facts_of",
     "functions_named",
     "models_named",
-    "needs_messages",
     "nesting_of",
     "runs_one_at_a_time",
     "with_deps",
@@ -197,9 +196,10 @@ class GraphFacts(Struct, frozen=True):
             node that invokes the function.
         naming_tools: the nodes whose parameters can contain tool names.
         asks_model: see `asks_model`.
-        needs_messages: see `needs_messages`.
+        needs_messages: whether a node sends the run's conversation to a model.
         one_at_a_time: see `runs_one_at_a_time`.
         reading: the nodes whose own functions read `deps`.
+        limits: the limits of the nodes on costs and tokens.
     """
 
     carried: Bindings
@@ -211,6 +211,7 @@ class GraphFacts(Struct, frozen=True):
     needs_messages: bool
     one_at_a_time: bool
     reading: tuple[DepsNeed, ...]
+    limits: tuple[CountedLimit, ...]
 
     @classmethod
     def of(cls, graph: NodeGraph[Any]) -> GraphFacts:
@@ -239,6 +240,7 @@ class GraphFacts(Struct, frozen=True):
                 isinstance(node, Execute) and node.concurrency == 1 for node in nodes
             ),
             reading=_reading(carried.callbacks),
+            limits=counted_limits(graph),
         )
 
 
@@ -253,14 +255,6 @@ def facts_of(graph: NodeGraph[Any]) -> GraphFacts:
 def asks_model(graph: NodeGraph[Any]) -> bool:
     """Whether a node of this graph calls a model; model calls of child runs do not count."""
     return facts_of(graph).asks_model
-
-
-def needs_messages(graph: NodeGraph[Any]) -> bool:
-    """Whether a node of this graph sends the run's conversation to a model.
-
-    A `Function` node does not count: it sends its own prompt.
-    """
-    return facts_of(graph).needs_messages
 
 
 def runs_one_at_a_time(graph: NodeGraph[Any]) -> bool:

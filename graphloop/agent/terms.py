@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from ..driver import Callback, Ports, counted_limits, logged, observers_of
+from ..driver import Callback, Ports, logged, observers_of
 from ..errors import ConfigError
 from ..events import ChatSoFar, Setup
 from ..graph import NodeGraph
@@ -27,7 +27,7 @@ from ..states import known_state_type
 from ..stores import Closes, Codec, MemoryStore, Store, check_state, open_store, running_loop
 from ..tools import AnyTool, Closable, Toolbox, check_deps, kind_name
 from .answers import ToolApprover
-from .bindings import DEPTH_MAX, deps_needs, needs_messages, nesting_of, runs_one_at_a_time
+from .bindings import DEPTH_MAX, deps_needs, facts_of, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer
 from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
@@ -199,12 +199,12 @@ class RunTerms(Generic[S]):
             approval_ttl_s=options.approval_ttl_s,
         )
         self.tool_names = world.callable_names
-        self.needs_messages = needs_messages(graph)
+        self.needs_messages = facts_of(graph).needs_messages
         self.nesting = nesting_of(graph, world.children, depth)
         self.reply_max = reply_max(self.setup, world)
         # Cached: an agent that is a sub-agent at many levels is computed once.
         self.bound = cache(partial(run_bound, graph, self.setup, world))
-        self.price, self.limits = world.price(), counted_limits(graph)
+        self.price, self.limits = world.price(), facts_of(graph).limits
         self._state_type = known_state_type(graph)
         self.recast: Callable[[Mapping[str, object]], RunTerms[S]] | None = None
         """Makes the terms of a call with options of its own; None if a call can have none."""
