@@ -362,6 +362,6 @@ def conversation(
             "`messages` holds only results of calls that it does not make: a model needs a message"
         )
     said: tuple[Message, ...] = (SystemMessage(instructions),) if instructions else ()
-    # One copy: a chat has many messages, and each of its questions passes here.
+    # A single copy: a chat has many messages, and each of its questions passes here.
     given = (*known, *asked) if said == known[:1] else (*said, *known, *asked)
     return given, mended.findings

@@ -96,7 +96,8 @@ class McpServer:
 
     Args:
         agents: the agents, each with a name of its own.
-        descriptions: what a client's model reads of each agent, by the agent's name.
+        descriptions: what a client's model reads of each agent, by its tool's name: the agent's
+            name, with underscores in place of characters that tool names may not have.
         store: where parked runs wait, in place of the agents' own stores: a `Store`, or its path;
             by default the memory of this process.
         secret: signs run ids and request states. Processes that share a store need the same one;

@@ -49,7 +49,7 @@ def stored_text(name: str) -> str:
 def append_claimed(link: Link, additions: Sequence[tuple[NewEvents, HeldRun]]) -> frozenset[str]:
     """Append events to claimed runs, each to another run, and return the ids of those written.
 
-    One statement writes all of them, and locks no row: the epoch and the number before decide. An
+    A single statement writes them all, and locks no row: the epoch and the number before decide. An
     old owner's statement that began before the new owner's claim may write as well. It writes
     before the new owner: of two writers of a number, the primary key lets one through, and the
     other's statement is done again, and then refused.

@@ -246,7 +246,7 @@ class PostgresWriter:
 
         if not jobs and self._link is None:
             return
-        # What nobody waits for is done when the database answers again: at the next job or beat.
+        # A beat has no caller that waits: the next job or beat does it when the database answers.
         patience_s = self._patience_s if jobs and self._was_open else 0.0
         try:
             persist(self._dsn, patience_s, attempt)
