@@ -113,11 +113,13 @@ def open_direct(path: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: the file cannot be opened.
     """
-    connection = _connect(path, timeout_s=0.0, check_same_thread=False)
+    connection = _connect(path, check_same_thread=False)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA wal_autocheckpoint=0")
     connection.execute("PRAGMA mmap_size=0")
+    # The last pragma, because those before read the file, which another connection may just close.
+    connection.execute("PRAGMA busy_timeout=0")
     return connection
 
 
@@ -169,13 +171,12 @@ def _connect(
     path: Path,
     mode: str = "mode=rw",
     *,
-    timeout_s: float = BUSY_TIMEOUT_S,
     check_same_thread: bool = True,
 ) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?{mode}",
         uri=True,
-        timeout=timeout_s,
+        timeout=BUSY_TIMEOUT_S,
         check_same_thread=check_same_thread,
         isolation_level=None,
         cached_statements=64,

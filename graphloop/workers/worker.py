@@ -31,6 +31,7 @@ Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
 LOG: Final = logging.getLogger("graphloop")
 
 DELAY_MAX_S: Final = 60.0
+BLOCKED_EVERY_S: Final = 60.0
 LATE: Final = "Nobody answered in time."
 
 
@@ -90,6 +91,9 @@ class Worker:
         self._driving: dict[str, asyncio.Task[None]] = {}
         # The runs that failed in a way that may pass: how often, and until when they wait.
         self._delays: dict[str, tuple[int, float]] = {}
+        # The blocked runs that this worker's code does not fit, and when it looks for others.
+        self._refused: set[str] = set()
+        self._blocked_at = 0.0
 
     def __repr__(self) -> str:
         return f"<Worker of {', '.join(self._agents)}: {len(self._driving)} runs>"
@@ -106,10 +110,8 @@ class Worker:
                 left then.
         """
         try:
-            is_first = True
             while not self._stopped.is_set():
-                await self._take(also_blocked=is_first)
-                is_first = False
+                await self._take()
                 await self._rest()
             if self._driving:
                 await asyncio.wait(self._driving.values(), timeout=grace_s)
@@ -161,22 +163,31 @@ class Worker:
             return "blocked"
         return "parked" if result.pending else "over"
 
-    async def _take(self, *, also_blocked: bool) -> None:
-        """Start to drive runs that wait, as many as there are free slots."""
+    async def _take(self) -> None:
+        """Start to drive runs that wait, as many as there are free slots.
+
+        Blocked runs are tried at the start, until each was tried, and again at intervals.
+        """
         free = self._slots - len(self._driving)
         if free <= 0:
             return
-        limit = free + len(self._delays) + len(self._driving)
+        now = time.monotonic()
+        also_blocked = now >= self._blocked_at
+        refused = self._refused if also_blocked else frozenset[str]()
+        limit = free + len(self._delays) + len(self._driving) + len(refused)
         try:
             found = await self._store.ready(self._agents.keys(), limit, blocked=also_blocked)
         except StoreError as error:
             LOG.warning("a worker cannot look for waiting runs: %s", error)
             return
-        now = time.monotonic()
+        if also_blocked and refused.issuperset(found):
+            self._blocked_at = now + BLOCKED_EVERY_S
         waiting = [
             run_id
             for run_id in found
-            if run_id not in self._driving and self._delays.get(run_id, (0, 0.0))[1] <= now
+            if run_id not in self._driving
+            and run_id not in refused
+            and self._delays.get(run_id, (0, 0.0))[1] <= now
         ]
         for run_id in waiting[:free]:
             self._driving[run_id] = asyncio.create_task(self._drive(run_id))
@@ -201,6 +212,7 @@ class Worker:
     async def _block(self, record: RunRecord, error: Exception) -> None:
         """Record that the code of this worker cannot drive a run."""
         LOG.error("run %s is blocked: %s", record.run_id, error)
+        self._refused.add(record.run_id)
         with suppress(RunBusy, Fenced):
             await self._store.claim(record.run_id)
             await self._store.release(record.run_id, "blocked", record.asks)

@@ -6,11 +6,18 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite_schema import Durability, commits_need_lock, open_reader, open_writer
+from graphloop.stores.sqlite_schema import (
+    Durability,
+    commits_need_lock,
+    open_direct,
+    open_reader,
+    open_writer,
+)
 
 WAYS: list[Callable[[Path], sqlite3.Connection | None]] = [
     lambda path: open_writer(path, "power"),
@@ -53,6 +60,25 @@ def test_a_database_is_for_its_owner_only(tmp_path: Path) -> None:
         modes = {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
 
     assert {0o600} == modes
+
+
+def test_a_direct_connection_opens_while_others_close(tmp_path: Path) -> None:
+    """SQLite locks the file for a moment then; only the commits may not wait for a lock."""
+    path = tmp_path / "runs.db"
+
+    def read() -> None:
+        for _ in range(500):
+            reader = open_reader(path)
+            assert reader is not None
+            reader.close()
+
+    with closing(open_writer(path, "process")):
+        threads = [Thread(target=read) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            with closing(open_direct(path)) as connection:
+                assert connection.execute("PRAGMA busy_timeout").fetchone() == (0,)
 
 
 def test_a_reader_neither_writes_nor_checkpoints(tmp_path: Path) -> None:

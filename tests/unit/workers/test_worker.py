@@ -174,6 +174,29 @@ async def test_a_run_that_the_code_does_not_fit_is_blocked_and_not_failed(shared
     await served(Worker([old], shared(), poll_s=0.001), done)
 
 
+async def test_each_blocked_run_is_tried_however_few_slots_there_are(shared: Open) -> None:
+    """A deploy may have blocked more runs than a worker drives at once."""
+    store = shared()
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay."""
+        return f"paid {amount}"
+
+    old = Agent(replies(PAYS, SAID), tools=[pay], gate=ask("pay"))
+    new = Agent(replies(SAID))
+    run_ids = [await old.runs(store).submit(f"Pay {at}.") for at in range(3)]
+    for run_id in run_ids:
+        assert await Worker([old], store).drive(run_id) == "parked"
+        await old.runs(store).approve(run_id, "c0.0")
+        assert await Worker([new], store).drive(run_id) == "blocked"
+
+    async def done() -> bool:
+        return {await status_of(store, each) for each in run_ids} == {"done"}
+
+    await served(Worker([old], shared(), slots=1, poll_s=0.001), done)
+
+
 async def test_a_run_of_another_driver_is_left_alone(shared: Open) -> None:
     """Two workers may see the same run; one drives it."""
     store, agent = shared(), Agent(replies(SAID))
