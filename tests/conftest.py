@@ -8,6 +8,7 @@ derandomised, so that a red test stays red; both print what repeats a failure.
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import os
 import sys
@@ -59,6 +60,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if NIGHTLY:
         for item in items:
             item.add_marker(pytest.mark.timeout(0))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector out of the tests themselves, which are half a million objects."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
