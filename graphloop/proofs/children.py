@@ -9,6 +9,7 @@ gives a child a weaker gate or a larger budget than its parent's (GL9).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import product
 from typing import Final, TypeVar
 
 from ..contract import ChildContract, Contract
@@ -148,11 +149,14 @@ def _gate_claims(
 def sample_tools(rules: tuple[Rule, ...]) -> tuple[str, ...]:
     """Return sample tool names for gate rules.
 
-    The names are those in the rules, one that matches each pattern, and one that no rule names.
+    The names are those in the rules, one that matches each pattern, one that matches both of two
+    patterns, and one that no rule names.
     """
     patterns = dict.fromkeys(tool for rule in rules for tool in rule.tools)
     tools = [pattern for pattern in patterns if not WILDCARDS & set(pattern)]
     tools += [
         pattern.replace("*", "x").replace("?", "x") for pattern in patterns if "[" not in pattern
     ]
+    starred = [pattern for pattern in patterns if "*" in pattern]
+    tools += [a.replace("*", b.replace("*", "x")) for a, b in product(starred, repeat=2)]
     return (*dict.fromkeys(tools), ANY_TOOL)

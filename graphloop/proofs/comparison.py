@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, TypeAlias, TypeVar, cast, final
+from typing import Any, Final, TypeAlias, TypeVar, cast, final, get_args
 
 from ..contract import ChildContract
 from ..errors import ConfigError
@@ -34,7 +34,6 @@ S = TypeVar("S")
 
 STANDING: Final = ("means nothing", "can be broken", "is kept by the monitor alone", "is proven")
 RANK: Final = {"violated": 1, "unknown": 2, "proven": 3}
-EFFECTS: Final = ("weaker", "changed", "stronger")
 
 Child: TypeAlias = tuple[tuple[str, ...], NodeGraph[Any], NodeGraph[Any]]
 """An agent: the names that lead to the agent from the outermost graph, and its two graphs."""
@@ -81,9 +80,8 @@ class Comparison:
 
     def to_json(self) -> str:
         """Return a JSON object with `weaker` and the fields of this class."""
-        return json.dumps(
-            {"weaker": self.weaker, **result_data(self)}, indent=2, ensure_ascii=False
-        )
+        data = {"weaker": self.weaker, **result_data(self)}
+        return json.dumps(data, indent=2, ensure_ascii=False)
 
     def __repr__(self) -> str:
         said = "no difference" if self.none else "weaker" if self.weaker else "not weaker"
@@ -91,9 +89,8 @@ class Comparison:
 
     def __str__(self) -> str:
         names = self.after if self.before == self.after else f"{self.before!r} -> {self.after!r}"
-        if self.none:
-            return f"graph {names}: no difference"
-        lines = [f"graph {names}: {'weaker' if self.weaker else 'not weaker'}"]
+        said = "no difference" if self.none else "weaker" if self.weaker else "not weaker"
+        lines = [f"graph {names}: {said}"]
         lines += [f"  {line}" for change in self.changes for line in str(change).splitlines()]
         lines += [f"  {line}" for line in self._row_lines()]
         for name, child in self.children.items():
@@ -125,9 +122,8 @@ def compare(
     """
     own = rules_of(rules)
     for rule in own:
-        sides = [_resolved(graph, rule) for graph in (after, before)]
-        if all(isinstance(side, str) for side in sides):
-            raise ConfigError(f"{sides[0]}")
+        if _resolved(before, rule) is None:
+            resolve_words(Rules((rule,)), names_of(after))
     todo: list[Child] = [((), before, after)]
     compared: dict[str, Comparison] = {}
     seen: set[tuple[int, int]] = set()
@@ -135,31 +131,26 @@ def compare(
     for path, old, new in todo:
         if (id(old), id(new)) not in seen and not (path and old is new):
             seen.add((id(old), id(new)))
-            compared["/".join(path)] = _compared(path, old, new, Rules() if path else own, todo)
+            compared["/".join(path)] = _compared((path, old, new), own, todo)
     whole = compared.pop("")
     return replace(whole, children={name: diff for name, diff in compared.items() if not diff.none})
 
 
-def _compared(
-    path: tuple[str, ...],
-    before: NodeGraph[S],
-    after: NodeGraph[S],
-    rules: Rules,
-    todo: list[Child],
-) -> Comparison:
+def _compared(pair: Child, rules: Rules, todo: list[Child]) -> Comparison:
     """Return the differences of two graphs without their agents; append the agents to `todo`."""
+    path, before, after = pair
     old, new = ProofGraph(before), ProofGraph(after)
     changes = [
         *lost_guards(old, new),
-        *_rule_changes(old, new, rules_given(before) & rules, rules_given(after) & rules),
+        *_rule_changes(old, new, Rules() if path else rules),
         # The report and bound of the outermost graph already cover the agents.
         *(() if path else (*_bound_changes(before, after), *_finding_changes(before, after))),
         *_node_changes(before, after),
         *_option_changes(before, after),
-        *_agent_changes(path, before, after, todo),
+        *_agent_changes(pair, todo),
     ]
-    changes = sorted(dict.fromkeys(changes), key=lambda change: EFFECTS.index(change.effect))
-    old_rows, new_rows = before.edges, after.edges
+    order, old_rows, new_rows = get_args(Effect).index, before.edges, after.edges
+    changes = sorted(dict.fromkeys(changes), key=lambda change: order(change.effect))
     return Comparison(
         before.name,
         after.name,
@@ -172,24 +163,25 @@ def _compared(
     )
 
 
-def _resolved(graph: NodeGraph[S], rule: TemporalRule) -> Rules | str:
-    """Return a rule with its words resolved in the graph, or the error message if that fails."""
+def _resolved(graph: NodeGraph[S], rule: TemporalRule) -> Rules | None:
+    """Return a rule with its words resolved in the graph; None if the graph lacks one of them."""
     try:
         return resolve_words(Rules((rule,)), names_of(graph))
-    except ConfigError as error:
-        return str(error)
+    except ConfigError:
+        return None
 
 
-def _rule_changes(
-    old: ProofGraph[S], new: ProofGraph[S], before: Rules, after: Rules
-) -> Iterator[Change]:
+def _rule_changes(old: ProofGraph[S], new: ProofGraph[S], rules: Rules) -> Iterator[Change]:
     """Yield the change of each temporal rule that was added, removed, or newly holds or fails."""
-    had, has = ({evolve(rule, reason=""): rule for rule in rules} for rules in (before, after))
+    had, has = (
+        {evolve(rule, reason=""): rule for rule in rules_given(side.node_graph) & rules}
+        for side in (old, new)
+    )
     for rule in dict.fromkeys((*had, *has)):
         was, now = _decision(old, rule), _decision(new, rule)
         rank, rank_now = (RANK[side.status] if side else 0 for side in (was, now))
-        said, standing = f"the rule {describe_rule(rule)!r}", STANDING[rank_now]
-        path = () if now is None else now.path
+        standing = STANDING[rank_now]
+        effect: Effect = "weaker"
         if rule not in has:
             # A remaining `at_most` rule makes this rule redundant if its limit is not higher.
             kept = standing == "is proven" or any(
@@ -199,22 +191,25 @@ def _rule_changes(
                 and other.times <= rule.times
                 for other in has
             )
-            removed = f"{said} is removed{', and still kept' if kept else ''}"
-            yield Change("changed" if kept else "weaker", "rule", removed).along(path)
+            said = f"is removed{', and still kept' if kept else ''}"
+            effect = "changed" if kept else "weaker"
         elif rank_now < rank or (was and now and was.rule != now.rule):
-            lost = f"{said} {standing}; in the earlier graph it {STANDING[rank]}"
-            yield Change("weaker", "rule", lost).along(path)
+            said = f"{standing}; in the earlier graph it {STANDING[rank]}"
         elif rank_now > rank or rule not in had:
-            new_rule = f"{said} {standing}{' and is new' if rule not in had else ' now'}"
-            yield Change("stronger" if rank_now > 1 else "changed", "rule", new_rule)
+            effect = "stronger" if rank_now > 1 else "changed"
+            said = f"{standing}{' and is new' if rule not in had else ' now'}"
         elif had[rule] != has[rule]:
-            yield Change("changed", "rule", f"{said} has another reason")
+            effect, said = "changed", "has another reason"
+        else:
+            continue
+        said = f"the rule {describe_rule(rule)!r} {said}"
+        yield Change(effect, "rule", said).along(now.path if now else ())
 
 
 def _decision(graph: ProofGraph[S], rule: TemporalRule) -> RuleDecision | None:
     """Return whether a graph keeps a rule; None if the graph lacks a name in the rule."""
     resolved = _resolved(graph.node_graph, rule)
-    return None if isinstance(resolved, str) else decided(graph, resolved)[0]
+    return None if resolved is None else decided(graph, resolved)[0]
 
 
 def _finding_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
@@ -222,16 +217,13 @@ def _finding_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chan
     old, new = check(before), check(after)
     was, now = (
         {(fault.code, fault.node or fault.message, fault.outcome): fault for fault in faults}
-        for faults in (old.findings, new.findings)
+        for faults in ([f for f in side.findings if f.code != "GL12"] for side in (old, new))
     )
-    for key, finding in now.items():
-        if key not in was and finding.code != "GL12":
-            said = f"{finding.code} fails at {finding.place}: {finding.message.rstrip('.')}"
-            path = (finding.witness, finding.outcomes) if finding.outcomes else ((), ())
-            effect: Effect = "weaker" if finding.severity == "error" else "changed"
-            yield Change(effect, finding.code, said, finding.node, *path)
-    gone = [finding for key, finding in was.items() if key not in now]
-    for finding in [finding for finding in gone if finding.code != "GL12"]:
+    for finding in [now[key] for key in now if key not in was]:
+        said = f"{finding.code} fails at {finding.place}: {finding.message.rstrip('.')}"
+        effect: Effect = "weaker" if finding.severity == "error" else "changed"
+        yield Change(effect, finding.code, said, finding.node, finding.witness, finding.outcomes)
+    for finding in [was[key] for key in was if key not in now]:
         said = f"{finding.code} at {finding.place} is mended: {finding.message.rstrip('.')}"
         yield Change("stronger", finding.code, said, finding.node)
     for unknown in new.unknown:
@@ -258,13 +250,12 @@ def _node_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]
     if before.start != after.start:
         said = f"the start is `{after.start}`, and was `{before.start}`"
         yield Change("changed", "start", said, after.start)
-    added = frozenset(_tools(after)) - frozenset(_tools(before))
     for name, new in after.nodes.items():
         old = before.nodes.get(name)
         if old is not None:
             yield from node_changes(old, new)
         if isinstance(old, Gate) and isinstance(new, Gate):
-            yield from gate_changes(f"`{name}`", old.rules, new.rules, added)
+            yield from gate_changes(f"`{name}`", old.rules, new.rules)
 
 
 def _tools(graph: NodeGraph[S]) -> Mapping[str, object]:
@@ -277,14 +268,9 @@ def _tools(graph: NodeGraph[S]) -> Mapping[str, object]:
 def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     """Yield the changes of tools, run options and suppressed findings between two graphs."""
     was, now = _tools(before), _tools(after)
-    for name in dict.fromkeys((*was, *now)):
-        if name in was and name in now:
-            tool = f"the tool `{name}`"
-            yield from value_changes("tool", tool, "options", was[name], now[name])
-        else:
-            is_new = name in now
-            said = f"the tool `{name}` is {'new' if is_new else 'gone'}"
-            yield Change("weaker" if is_new else "changed", "tool", said)
+    yield from _new_and_gone("tool", was, now)
+    for name in [name for name in was if name in now]:
+        yield from value_changes("tool", f"the tool {name!r}", "options", was[name], now[name])
     options, options_now = before.run_options, after.run_options
     for name in dict.fromkeys((*options, *options_now)):
         if name not in {"tools", "rules"}:
@@ -298,17 +284,12 @@ def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chang
             yield Change("weaker" if why is None else effect, "ignore", said, node)
 
 
-def _agent_changes(
-    path: tuple[str, ...], before: NodeGraph[S], after: NodeGraph[S], todo: list[Child]
-) -> Iterator[Change]:
+def _agent_changes(pair: Child, todo: list[Child]) -> Iterator[Change]:
     """Yield agents that are new, gone or have other gate rules; append their graphs to `todo`."""
+    path, before, after = pair
     was, now = _agents(before), _agents(after)
-    for name in dict.fromkeys((*was, *now)):
-        if name not in was or name not in now:
-            is_new = name in now
-            said = f"the agent {name!r} is {'new' if is_new else 'gone'}"
-            yield Change("weaker" if is_new else "changed", "agent", said)
-            continue
+    yield from _new_and_gone("agent", was, now)
+    for name in [name for name in was if name in now]:
         old, new = was[name], now[name]
         gate = f"the gate of the agent {name!r}"
         yield from gate_changes(gate, old.gate_rules or (), new.gate_rules or ())
@@ -319,15 +300,23 @@ def _agent_changes(
             yield Change(effect, "agent", f"nothing compares the agent {name!r}")
 
 
+def _new_and_gone(subject: str, was: Iterable[str], now: Iterable[str]) -> Iterator[Change]:
+    """Yield a change for each tool or agent that only one graph has; a new one acts."""
+    old, new = dict.fromkeys(was), dict.fromkeys(now)
+    for name in [name for name in new if name not in old]:
+        yield Change("weaker", subject, f"the {subject} {name!r} is new")
+    for name in [name for name in old if name not in new]:
+        yield Change("changed", subject, f"the {subject} {name!r} is gone")
+
+
 def _agents(graph: NodeGraph[S]) -> dict[str, ChildContract]:
     """Return the agents of a graph by name; a second graph with the same name is `name (2)`."""
+    agents: dict[tuple[str, int], ChildContract] = {}
     known = [ChildContract(name, agent) for name, agent in graph.agents.items()]
-    agents = {
-        (child.name, id(child.graph)): child
-        for child in reversed([*(child for _, child in children_of(graph)), *known])
-    }
+    for child in (*(child for _, child in children_of(graph)), *known):
+        agents.setdefault((child.name, id(child.graph)), child)
     labels: dict[str, ChildContract] = {}
-    for child in reversed(agents.values()):
+    for child in agents.values():
         number = sum(child.name == earlier.name for earlier in labels.values()) + 1
         labels[child.name if number == 1 else f"{child.name} ({number})"] = child
     return labels

@@ -8,7 +8,6 @@ on each path. So the last guards on all paths to a node are compared too.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Set
-from itertools import product
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from ..node_protocol import Kind
@@ -52,16 +51,16 @@ class _Side(Generic[S]):
     def __init__(self, graph: ProofGraph[S]) -> None:
         self.graph = graph
         self.dominance = Dominance(graph, answers=True)
-        self.guards = self.guards_of({"gate", "check", "human", "stop"})
+        kinds = {name: graph.nodes[name].kind for name in graph.reached}
+        self.guards = {name: kind for name, kind in kinds.items() if is_guard(graph.nodes[name])}
         self.acting = frozenset(name for name in graph.reached if self._acts(name))
-        self.guarded = self.acting | self.guards_of({"gate", "check", "human"})
-        self.guarded |= {END} & {*graph.parents}
+        kept = (name for name, kind in self.guards.items() if kind != "stop")
+        self.guarded = self.acting.union(kept, {END} & {*graph.parents})
 
-    def guards_of(self, kinds: Set[Kind]) -> frozenset[str]:
-        """Return the reachable nodes of these kinds that are guards."""
-        nodes = self.graph.nodes
-        known = [name for name in self.graph.reached if nodes[name].kind in kinds]
-        return frozenset(name for name in known if is_guard(nodes[name]))
+    def stops(self, node: str) -> frozenset[str]:
+        """Return the nodes that may be the last guard of `node`; only a judge guards an answer."""
+        judges = (name for name, kind in self.guards.items() if kind in {"check", "human"})
+        return frozenset(judges) if node == END else self.acting.union(self.guards)
 
     def _acts(self, name: str) -> bool:
         """Return whether a node may run tools, start children or act on the world."""
@@ -73,39 +72,35 @@ class _Side(Generic[S]):
 
 def _lost_dominators(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], Change]]:
     """Yield the nodes that lost the same dominators, with the change that describes the loss."""
-    lost: dict[tuple[str, ...], list[str]] = {}
+    lost: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for node in old.dominance.reached:
         gone = old.dominance.before(node) - new.dominance.before(node)
-        if gone and node in new.dominance.reached:
-            kinds = {name: old.graph.nodes[name].kind for name in old.dominance.reached[:-1]}
-            missed = [name for name in kinds if name in gone]
-            missed = [n for n in missed if node in old.acting or kinds[n] not in BOOKKEEPING]
-            lost.setdefault(tuple(missed), []).append(node)
-    for guards, nodes in lost.items():
-        if guards:
-            nodes.sort(key=lambda name: name not in new.acting)
-            path = new.dominance.around(nodes[0], guards[0])
-            said = f"{_reachable(nodes)} without {_list(guards, 'or')}"
-            yield nodes, Change("weaker", "guard", said, nodes[0]).along(path)
+        missed = [name for name in old.graph.nodes if name in gone]
+        if node not in old.acting:
+            missed = [name for name in missed if old.graph.nodes[name].kind not in BOOKKEEPING]
+        if missed and node in new.dominance.reached:
+            lost.setdefault((node == END, tuple(missed)), []).append(node)
+    for (_, guards), nodes in lost.items():
+        nodes.sort(key=lambda name: name not in new.acting)
+        path = new.dominance.around(nodes[0], guards[0])
+        said = f"{_reachable(nodes)} without {_list(guards, 'or')}"
+        yield nodes, Change("weaker", "guard", said, nodes[0]).along(path)
 
 
 def _new_exits(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
     """Yield a change for each path to `node` whose last guard is new, or that has no guard."""
-    judges = old.guards_of({"check", "human"})
-    stops = [judges if node == END else side.guards | side.acting for side in (old, new)]
-    was, now = _last_exits(old, node, stops[0]), _last_exits(new, node, stops[0] & stops[1])
-    for (guard, outcome), path in now.items():
-        if (guard, outcome) in was:
-            continue
+    stops = old.stops(node)
+    was, now = _last_exits(old, node, stops), _last_exits(new, node, stops & new.stops(node))
+    for guard, outcome in [way for way in now if way not in was]:
         if guard == node and outcome:
             said = f"`{node}` can be visited again with no guard between"
         elif outcome:
             said = f"{_reachable([node])} by a new way, from `{guard} -{outcome}->`"
         else:
-            names = [*dict.fromkeys(name for name, outcome in was if outcome)]
-            said = f"{_reachable([node])} without {_list(names, 'or')}" if names else ""
-        into = new.graph.path_to(guard)
-        yield Change("weaker", "guard", said, node).along((*into, *path))
+            guards = dict.fromkeys(name for name, outcome in was if outcome)
+            said = f"{_reachable([node])} without {_list(guards, 'or')}"
+        path = (*new.graph.path_to(guard), *now[guard, outcome])
+        yield Change("weaker", "guard", said, node).along(path)
 
 
 def _last_exits(side: _Side[S], node: str, guards: Set[str]) -> dict[Exit, TablePath]:
@@ -115,6 +110,7 @@ def _last_exits(side: _Side[S], node: str, guards: Set[str]) -> dict[Exit, Table
     """
     into: dict[str, list[Arc]] = {}
     for name in side.graph.reached:
+        # The whole row: a contract may rule an outcome out in one of the two graphs only.
         for outcome, target in side.graph.table[name].items():
             # A run that ends by Aborted or Failed has no answer to guard.
             if target != END or outcome not in {Aborted, Failed}:
@@ -135,16 +131,13 @@ def _last_exits(side: _Side[S], node: str, guards: Set[str]) -> dict[Exit, Table
     return exits
 
 
-def gate_changes(
-    owner: str, old: tuple[Rule, ...], new: tuple[Rule, ...], added: Set[str] = frozenset()
-) -> Iterator[Change]:
+def gate_changes(owner: str, old: tuple[Rule, ...], new: tuple[Rule, ...]) -> Iterator[Change]:
     """Yield a change for each tool that the old and new rules of a gate decide differently.
 
     Args:
         owner: the gate's description, for messages.
         old: the rules of the gate in the earlier graph.
         new: the rules of the gate in the later graph.
-        added: the tools that only the later graph has; they are not compared.
     """
     if old == new:
         return
@@ -154,21 +147,18 @@ def gate_changes(
         return
     changes: list[Change] = []
     seen: set[tuple[str, str]] = set()
-    patterns = [tool for rule in (*old, *new) for tool in rule.tools if "*" in tool]
-    both = [a.replace("*", b.replace("*", "x")) for a, b in product(patterns, repeat=2)]
-    for tool in dict.fromkeys((*sample_tools((*old, *new)), *both)):
+    named = {tool for rule in (*old, *new) for tool in rule.tools}
+    for tool in sample_tools((*old, *new)):
         was, now = decide(old, tool, ()).verdict, decide(new, tool, ()).verdict
-        exact = any(tool in rule.tools for rule in (*old, *new))
-        if was != now and tool not in added and (exact or (was, now) not in seen):
+        if was != now and (tool in named or (was, now) not in seen):
             softer = STRICTNESS[now] < STRICTNESS[was]
             said = f"{owner} may {VERBS[now]} {tool!r}, and did {VERBS[was]} it before"
             changes.append(Change("weaker" if softer else "stronger", "gate", said))
             seen.add((was, now))
     # Sample names cannot compare conditions, time limits or patterns with `?` and `[`. Report such
     # a difference as weaker, since it may be.
-    times = [{rule.ttl_s for rule in rules} for rules in (old, new)]
-    odd = any(set("?[") & set(tool) for rule in (*old, *new) for tool in rule.tools)
-    decided = times[0] == times[1] and not odd and not any(r.condition for r in (*old, *new))
+    odd = any(set("?[") & set(tool) for tool in named) or any(r.condition for r in (*old, *new))
+    decided = not odd and {rule.ttl_s for rule in old} == {rule.ttl_s for rule in new}
     if not decided or not changes:
         said = f"{owner} has other rules: {written(old)} -> {written(new)}"
         changes.append(Change("changed" if decided else "weaker", "gate", said))
@@ -177,14 +167,12 @@ def gate_changes(
 
 def _reachable(nodes: Sequence[str]) -> str:
     """Return the start of a message: these nodes become reachable, or a run can end."""
-    inner = [name for name in nodes if name != END]
-    if not inner:
+    if nodes == [END]:
         return "a run can end"
-    said = f"{_list(inner, 'and')} {'becomes' if len(inner) == 1 else 'become'} reachable"
-    return f"{said}, and a run can end," if END in nodes else said
+    return f"{_list(nodes, 'and')} {'becomes' if len(nodes) == 1 else 'become'} reachable"
 
 
 def _list(nodes: Iterable[str], joint: str) -> str:
     """Return names in backquotes, joined by commas, with `joint` before the last."""
-    names = [f"`{name}`" for name in nodes]
+    names = [f"`{name}`" for name in nodes] or ["a guard"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"

@@ -18,7 +18,8 @@ from ..node_protocol import Node
 from ..nodes import Gate, Router
 from ..outcomes import Outcome, outcome_name
 from ..tools import Tool
-from .proof_graph import TablePath
+from .proof_graph import TablePath, nodes_on
+from .report import witness_text
 
 __all__ = ["Change", "Effect", "is_guard", "node_changes", "value_changes", "written"]
 
@@ -70,22 +71,16 @@ class Change:
 
     def along(self, path: TablePath) -> Change:
         """Return a copy of this change with `path` as its witness."""
-        witness = (path[0].source, *(arc.target for arc in path)) if path else ()
-        return replace(self, witness=witness, outcomes=tuple(arc.word for arc in path))
+        return replace(self, witness=nodes_on(path), outcomes=tuple(arc.word for arc in path))
 
     def __str__(self) -> str:
-        line = f"{self.effect}: {self.message}"
-        if not self.outcomes:
-            return line
-        steps = zip(self.outcomes, self.witness[1:], strict=True)
-        path = "".join([self.witness[0], *(f" -{outcome}-> {node}" for outcome, node in steps)])
-        return f"{line}\n  witness: {path}"
+        path = witness_text(self.witness, self.outcomes) if self.outcomes else ""
+        return f"{self.effect}: {self.message}" + (path and f"\n  witness: {path}")
 
 
-def is_guard(node: object) -> bool:
+def is_guard(node: Node[S, Outcome]) -> bool:
     """Return whether a node is a guard: of kind gate, check, human or stop, but no Router."""
-    kind: object = getattr(node, "kind", "")
-    return kind in {"gate", "check", "human", "stop"} and not isinstance(node, Router)
+    return node.kind in {"gate", "check", "human", "stop"} and not isinstance(node, Router)
 
 
 def node_changes(old: Node[S, Outcome], new: Node[S, Outcome]) -> Iterator[Change]:
@@ -123,15 +118,15 @@ def value_changes(
         new: the value in the later graph.
         guards: whether `owner` is a guard, so that an unclear change counts as weaker.
     """
-    sides = written(old), written(new)
-    if sides[0] == sides[1]:
+    was, now = written(old), written(new)
+    if was == now:
         return
     name = path.rpartition(".")[2]
     guards = guards or name in GUARDING
     changes: list[Change] = []
-    for key, was, now in _pairs(name, old, new):
-        changes += value_changes(subject, owner, f"{path}{key}", was, now, guards=guards)
-    said = f"{path} of {owner}: {sides[0]:.60} -> {sides[1]:.60}"
+    for key, *sides in _pairs(name, old, new):
+        changes += value_changes(subject, owner, f"{path}{key}", *sides, guards=guards)
+    said = f"{path} of {owner}: {was:.60} -> {now:.60}"
     yield from changes or [Change(_effect(name, old, new, guards=guards), subject, said)]
 
 
@@ -142,9 +137,8 @@ def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, o
         return
     parts, parts_now = _fields(old) or {}, _fields(new) or {}
     is_list = isinstance(old, list | tuple)
-    for key in (
-        dict.fromkeys((*parts, *parts_now)) if not is_list or len(parts) == len(parts_now) else ()
-    ):
+    keys = () if is_list and len(parts) != len(parts_now) else dict.fromkeys((*parts, *parts_now))
+    for key in keys:
         yield "" if is_list else f".{key}", parts.get(key), parts_now.get(key)
 
 
@@ -170,12 +164,10 @@ def written(value: object) -> str:
 def _fields(value: object) -> Mapping[str, object] | None:
     """Return the parts of a value by name, such as fields or items; None for a plain value."""
     match value:
-        case Tool():
-            tool = cast("Tool[..., object]", value)
-            return {**(_fields(tool.spec) or {}), **(_fields(tool.policy) or {})}
+        case Tool(spec=spec, policy=policy):
+            return {**(_fields(spec) or {}), **(_fields(policy) or {})}
         case list() | tuple():
-            members = enumerate(cast("Sequence[object]", value))
-            return {str(number): member for number, member in members}
+            return {f"{place}": part for place, part in enumerate(cast("Sequence[object]", value))}
         case Mapping():
             parts = cast("Mapping[object, object]", value).items()
             return {key if isinstance(key, str) else written(key): part for key, part in parts}

@@ -27,6 +27,7 @@ __all__ = [
     "ProofGraph",
     "TablePath",
     "breadth_first",
+    "nodes_on",
     "path_to",
     "quote_names",
     "shortest_path",
@@ -197,15 +198,12 @@ class ProofGraph(Generic[S]):
         place: str = "",
     ) -> Finding:
         """Return a finding about `node` with `path` as its witness, and with source lines."""
-        witness = (path[0].source, *(arc.target for arc in path)) if path else ()
-        if not path and node:
-            witness = (node,)
         return Finding(
             code,
             severity,
             place or f"node {node!r}",
             message,
-            witness,
+            nodes_on(path) or ((node,) if node else ()),
             fix,
             outcomes=tuple(arc.word for arc in path),
             node=node,
@@ -239,6 +237,11 @@ class ProofGraph(Generic[S]):
 
 
 _word = lru_cache(maxsize=1_024)(outcome_name)
+
+
+def nodes_on(path: TablePath) -> tuple[str, ...]:
+    """Return the nodes of a path, first to last; none for a path without transitions."""
+    return (path[0].source, *(arc.target for arc in path)) if path else ()
 
 
 def quote_names(names: tuple[str, ...]) -> str:

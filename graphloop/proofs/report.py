@@ -35,6 +35,7 @@ __all__ = [
     "short_path",
     "suppress",
     "suppression_of",
+    "witness_text",
 ]
 
 PACKAGE: Final = Path(__file__).parents[1]
@@ -100,10 +101,7 @@ class Finding:
     @property
     def path(self) -> str:
         """The witness as text: `a -done-> b`, or `a -> b` if its outcomes are unknown."""
-        if not self.outcomes:
-            return " -> ".join(self.witness)
-        steps = zip(self.outcomes, self.witness[1:], strict=True)
-        return self.witness[0] + "".join(f" -{outcome}-> {node}" for outcome, node in steps)
+        return witness_text(self.witness, self.outcomes)
 
     def __str__(self) -> str:
         lines = [f"{self.severity} {self.code} at {self.place}: {self.message}"]
@@ -116,6 +114,14 @@ class Finding:
         ):
             lines += [f"  {label}: {text}"] if text else []
         return "\n".join(lines)
+
+
+def witness_text(witness: tuple[str, ...], outcomes: tuple[str, ...]) -> str:
+    """Return a path as text: `a -done-> b`, or `a -> b` if its outcomes are unknown."""
+    if not outcomes:
+        return " -> ".join(witness)
+    steps = zip(outcomes, witness[1:], strict=True)
+    return witness[0] + "".join(f" -{outcome}-> {node}" for outcome, node in steps)
 
 
 @final

@@ -141,6 +141,23 @@ def test_guards_on_two_ways_guard_together() -> None:
     assert losses(before, after) == ["`last` becomes reachable without `small` or `big`"]
 
 
+def test_the_last_guard_of_a_table_counts_where_no_run_ends() -> None:
+    """The table may have no row to END; its last node guards as any other does."""
+    before, after = (
+        made(think=[to], plain=["think"], small=["plain"]) for to in ("small", "plain")
+    )
+
+    assert losses(before, after)[0] == "`plain` becomes reachable without `small`"
+
+
+def test_an_answer_where_no_run_gave_one_is_told_with_words() -> None:
+    """Each line of a comparison says something."""
+    failing = ["think", "think", "think", "END"]
+    answering = ["think", "END", "think", "END"]
+
+    assert "a run can end without a guard" in losses(made(think=failing), made(think=answering))
+
+
 def test_a_no_that_leads_on_is_a_new_way() -> None:
     """A guard counts by the outcome that it was left by."""
     before, after = (made(small=["deploy", no], deploy=["END"]) for no in ("END", "deploy"))
