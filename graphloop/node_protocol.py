@@ -42,6 +42,7 @@ __all__ = [
     "Leave",
     "Node",
     "OwnKind",
+    "Reacting",
     "Reaction",
     "Wait",
     "control_in",
@@ -86,7 +87,19 @@ class Leave(Struct, Generic[S, O_co], frozen=True, gc=False):
 Reaction: TypeAlias = Wait[S] | Leave[S, O_co]
 
 
-class Node(Protocol[S, O_co]):
+class Reacting(Protocol[S, O_co]):
+    """The part of a node that the kernel calls: its reactions."""
+
+    def enter(self, run: Run[S], /) -> Reaction[S, O_co]:
+        """React to the arrival of a run at this node."""
+        ...
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, O_co]:
+        """React to an event, which answers the effect `answered` (None for `Cancelled`)."""
+        ...
+
+
+class Node(Reacting[S, O_co], Protocol[S, O_co]):
     """The protocol of the nodes of a graph.
 
     Implementations are frozen dataclasses: hashable, comparable, with no state of their own.
@@ -105,14 +118,6 @@ class Node(Protocol[S, O_co]):
     @property
     def outcomes(self) -> frozenset[type[Outcome]]:
         """The complete set of outcome types by which `enter` and `on` can leave."""
-        ...
-
-    def enter(self, run: Run[S], /) -> Reaction[S, O_co]:
-        """React to the arrival of a run at this node."""
-        ...
-
-    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, O_co]:
-        """React to an event, which answers the effect `answered` (None for `Cancelled`)."""
         ...
 
 

@@ -1,7 +1,8 @@
 """Rule watch: enforces the temporal rules of a run while the kernel follows the table.
 
-The state of each rule is a part of the run, so journals, forks and replays restore it. The kernel
-skips this module for a run without rules.
+The state of each rule is a part of the run, so journals, forks and replays restore it. The rules
+work outside of the kernel and of the nodes: for a run with rules, the kernel asks `WatchedNodes` in
+place of the graph's nodes.
 
 When a run leaves a gate, each allowed call counts as run: in request order, and right after its
 approval. So two calls of a turn cannot both use the last run that a rule allows. A call that passed
@@ -15,11 +16,14 @@ the calls in such a conversation count as run.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
+
+from msgspec import Struct
 
 from .effects import AskHuman, CallTool, Effect, StartRun
 from .events import ChildEnded, Decided, EffectFailed, Event, ToolReturned
 from .graph import NodeGraph
+from .node_protocol import Leave, Node, Reacting, Reaction, Wait
 from .outcomes import Aborted, Outcome, outcome_name
 from .rules import (
     Happening,
@@ -43,6 +47,8 @@ from .turn import CallVerdict
 from .values import ToolResult, UserMessage, call_key, call_place
 
 __all__ = [
+    "WatchedNode",
+    "WatchedNodes",
     "before_the_run",
     "let_through",
     "lets_through",
@@ -51,11 +57,7 @@ __all__ = [
     "on_returning",
     "restrained",
     "run_again",
-    "watch_answer",
     "watch_begin",
-    "watch_decision",
-    "watch_leave",
-    "watch_wait",
 ]
 
 S = TypeVar("S")
@@ -73,24 +75,68 @@ def watch_begin(
     return _told(run, [*before_the_run(run), entered(run.node)], counted)
 
 
-def watch_answer(run: Run[S], event: Event, answered: Effect | None) -> Run[S]:
-    """Return the run with its rules updated for the return of a tool, if the event reports one."""
-    return _told(run, on_returning(run, event, answered), set(run.watch.counted))
+class WatchedNodes(dict[str, Reacting[S, Outcome]]):
+    """The nodes of a graph by name; each also enforces the rules of a run as it reacts.
 
-
-def watch_leave(
-    graph: NodeGraph[S], run: Run[S], node: str, outcome: type[Outcome], target: str
-) -> Run[S]:
-    """Return the run with its rules updated for an exit from a node.
-
-    At the exit from a gate, allowed calls that a rule forbids are denied.
+    Each is made when the kernel asks for it, because an event passes few of a graph's nodes.
     """
-    counted = set(run.watch.counted)
-    lets = lets_through(graph, node, target)
-    if lets:
-        run = restrained(run, run.watch.monitor, counted)
-    left = on_leaving(run, node=node, outcome=outcome, target=target, lets=lets, counted=counted)
-    return _told(run, left, counted)
+
+    def __init__(self, graph: NodeGraph[S]) -> None:
+        super().__init__()
+        self._graph = graph
+
+    def __missing__(self, name: str) -> Reacting[S, Outcome]:
+        """Return the watched node of this name."""
+        return WatchedNode(self._graph, self._graph.nodes[name])
+
+
+class WatchedNode(Struct, Generic[S], frozen=True):
+    """A node of a graph that updates the rules of a run at each reaction, and enforces them."""
+
+    graph: NodeGraph[S]
+    node: Node[S, Outcome]
+
+    def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
+        """React as the node does, to the arrival of a run."""
+        return self._counted(self.node.enter(run), None, None)
+
+    def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
+        """React as the node does, to an event after which the rules have been updated."""
+        heard = _decision(run, event, answered)
+        run = _told(run, on_returning(run, event, answered), set(run.watch.counted))
+        return self._counted(self.node.on(run, heard, answered), event, answered)
+
+    def _counted(
+        self, reaction: Reaction[S, Outcome], event: Event | None, answered: Effect | None
+    ) -> Reaction[S, Outcome]:
+        """Return the reaction with the rules updated; the kernel refuses one of a wrong type."""
+        match reaction:
+            case Leave(run=Run() as run, outcome=outcome):
+                return Leave(self._left(run, type(outcome)), outcome)
+            case Wait(run=Run() as run, effects=tuple() as effects):
+                # The kernel drops the effects of a stopped run.
+                if effects and run.was_stopped:
+                    return reaction
+                counted = set(run.watch.counted)
+                started = on_effects(run, effects, counted=counted)
+                told = [*run_again(event, answered, run), *started]
+                return Wait(_told(run, told, counted), effects)
+            case _:
+                return reaction
+
+    def _left(self, run: Run[S], outcome: type[Outcome]) -> Run[S]:
+        """Return the run as it leaves the node; a gate's allowed calls may be denied by a rule."""
+        node, counted = self.node.name, set(run.watch.counted)
+        target = self.graph.table[node].get(outcome)
+        if target is None:
+            return run
+        lets = lets_through(self.graph, node, target)
+        if lets:
+            run = restrained(run, run.watch.monitor, counted)
+        left = on_leaving(
+            run, node=node, outcome=outcome, target=target, lets=lets, counted=counted
+        )
+        return _told(run, left, counted)
 
 
 def lets_through(graph: NodeGraph[S], node: str, target: str) -> bool:
@@ -99,21 +145,12 @@ def lets_through(graph: NodeGraph[S], node: str, target: str) -> bool:
     return graph.nodes[node].kind == "gate" and (after is None or after.kind != "gate")
 
 
-def watch_decision(run: Run[S], event: Event, answered: Effect | None) -> Event:
+def _decision(run: Run[S], event: Event, answered: Effect | None) -> Event:
     """Return the event; a person's approval of a rerun becomes a denial if a rule forbids it."""
     if not isinstance(event, Decided) or not isinstance(answered, AskHuman) or not answered.unknown:
         return event
     rule = run.watch.monitor.forbids(answered.call.name, approved=True)
     return event if rule is None else evolve(event, approved=False)
-
-
-def watch_wait(
-    run: Run[S], event: Event, answered: Effect | None, effects: Iterable[Effect]
-) -> Run[S]:
-    """Return a waiting run with its rules updated for an approved rerun and the new effects."""
-    counted = set(run.watch.counted)
-    told = [*run_again(event, answered, run), *on_effects(run, effects, counted=counted)]
-    return _told(run, told, counted)
 
 
 def _told(run: Run[S], happened: Iterable[Happening], counted: set[str]) -> Run[S]:
@@ -220,11 +257,11 @@ def on_returning(run: Run[S], event: Event, answered: Effect | None) -> Iterator
         yield returned(tool, well=False)
 
 
-def run_again(event: Event, answered: Effect | None, after: Run[S]) -> Iterator[Happening]:
+def run_again(event: Event | None, answered: Effect | None, after: Run[S]) -> Iterator[Happening]:
     """Yield the approval and start of a call if a person's decision makes the call run again.
 
     Args:
-        event: the event, after which its node still waits.
+        event: the event, after which its node still waits; None as a run arrives at a node.
         answered: the effect that the event answers.
         after: the waiting run after the event.
     """

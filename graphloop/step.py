@@ -54,9 +54,9 @@ from .events import (
     ToolReturned,
 )
 from .graph import NodeGraph
-from .node_protocol import Leave, Wait
+from .node_protocol import Leave, Reacting, Wait
 from .outcomes import Outcome, outcome_name
-from .rule_watch import watch_answer, watch_begin, watch_decision, watch_leave, watch_wait
+from .rule_watch import WatchedNodes, watch_begin
 from .run import Ending, EndReason, History, Inbox, Record, Run, evolve, interrupted
 from .spending import NOTHING_SPENT, Spent
 from .turn import Turn
@@ -153,10 +153,7 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         pending, started = {**run.pending}, run.started - {effect}
         del pending[effect]
     run = evolve(run, seq=run.seq + 1, at=event.at, pending=pending, started=started, spent=spent)
-    heard = event
-    if run.watch.monitor.automata:
-        run, heard = watch_answer(run, event, answered), watch_decision(run, event, answered)
-    return _settle(graph, run, event, heard, answered)
+    return _settle(graph, run, event, event, answered)
 
 
 def _unexplained(run: Run[S], event: Event, effect: int) -> IllegalEvent:
@@ -243,8 +240,10 @@ def _settle(
             node hears the event; the kernel enters every later node.
         answered: the effect that the event answers.
     """
-    nodes, table, node = graph.nodes, graph.table, run.node
-    watched, cancelled = bool(run.watch.monitor.automata), type(event) is Cancelled
+    nodes: Mapping[str, Reacting[S, Outcome]] = graph.nodes
+    if run.watch.monitor.automata:
+        nodes = WatchedNodes(graph)  # The same nodes; each also enforces the run's temporal rules.
+    table, node, cancelled = graph.table, run.node, type(event) is Cancelled
     for _ in range(SETTLE_MAX):
         try:
             reacting = nodes[node]
@@ -253,26 +252,20 @@ def _settle(
             error.add_note(f"raised by node {node!r} of graph {graph.name!r}")
             raise
         if type(reaction) is Leave:
-            run, heard, answered = reaction.run, None, None
-            outcome = type(reaction.outcome)
-            target = table[node].get(outcome)
+            run, heard = reaction.run, None
+            target = table[node].get(type(reaction.outcome))
             if target is None or type(run) is not Run:
                 raise _broken(graph, node, *_unfit_leave(table[node], run, reaction.outcome))
-            if watched:
-                run = watch_leave(graph, run, node, outcome, target)
             if target == "END":
                 return _end(graph, event, node, run)
             node = target
             continue
         taken = _wait(graph, event, node, reaction)
         run = reaction.run
-        if taken.effects and (cancelled or (run.ending is not None and run.was_stopped)):
-            # A stopped run starts no effects: drop these, and let the node react to the stop.
-            run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
-        elif watched:
-            return evolve(taken, run=watch_wait(taken.run, event, answered, taken.effects))
-        else:
+        if not taken.effects or not (cancelled or (run.ending is not None and run.was_stopped)):
             return taken
+        # A stopped run starts no effects: drop these, and let the node react to the stop.
+        run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
     if cancelled or run.was_stopped:
         # The table leads a stopped run in a cycle; no later event could end the run.
         return _end(graph, event, node, run)

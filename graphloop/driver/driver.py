@@ -260,7 +260,12 @@ class AsyncDriver(Generic[S]):
 
         An effect that is still in `todo` surely has not started; `_final` relies on this.
         """
-        step, failed = await self._recorder.take(event)
+        try:
+            step, failed = self._recorder.take(event)
+        except Exception:
+            # An event that the kernel or a node refuses is journaled nevertheless.
+            await self._recorder.keep(refused=(event,))
+            raise
         if step.effects:
             self._in_flight.todo += self._performer.performable(step.effects, step.run)
         if failed is not None:

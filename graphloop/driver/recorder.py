@@ -202,7 +202,7 @@ class Recorder(Generic[S]):
         """Return the `StoreError` for a claim or release that code inside the store cancelled."""
         return StoreError(f"the lease of run {self.run_id!r} was {cancelled_inside(error)}")
 
-    async def take(self, event: Event) -> tuple[Step[S], ProviderError | None]:
+    def take(self, event: Event) -> tuple[Step[S], ProviderError | None]:
         """Step the run with an event, and hold the step until `keep` journals its event.
 
         A retryable failure of a model call interrupts a run that can be resumed, instead of ending
@@ -216,26 +216,21 @@ class Recorder(Generic[S]):
             after it has journaled the step.
 
         Raises:
-            Exception: the kernel or a node raised on the event, which is journaled nevertheless.
+            Exception: the kernel or a node raised on the event, which no step holds.
         """
-        run = self.latest or (None if isinstance(event, Started) else self.latest_started)
-        try:
-            if run is None:
-                assert isinstance(event, Started), "any other needs a run"
-                taken = begin(self._graph, event, self._state)
-            else:
-                taken = step(self._graph, run, event)
-        except Exception:
-            await self.keep(refused=(event,))
-            raise
-        failed = self._interruption(event, taken) if isinstance(event, EffectFailed) else None
-        if failed is not None:
-            assert isinstance(event, EffectFailed), "nothing else interrupts"
-            started = EffectsStarted(event.at, (event.effect,), event.spent)
-            taken = step(self._graph, self.latest_started, started)
-        elif isinstance(event, EffectFailed) and not taken.run.ended:
-            said = self.run_id, taken.run.node, event.failure.error
-            LOG.warning("run %s: an effect failed, and the run goes on at %s: %s", *said)
+        run, failed = self.latest, None
+        if run is None and isinstance(event, Started):
+            taken = begin(self._graph, event, self._state)
+        else:
+            taken = step(self._graph, run or self.latest_started, event)
+        if type(event) is EffectFailed:
+            failed = self._interruption(event, taken)
+            if failed is not None:
+                started = EffectsStarted(event.at, (event.effect,), event.spent)
+                taken = step(self._graph, self.latest_started, started)
+            elif not taken.run.ended:
+                said = self.run_id, taken.run.node, event.failure.error
+                LOG.warning("run %s: an effect failed, and the run goes on at %s: %s", *said)
         self.held.append(taken)
         self.latest = taken.run
         return taken, failed

@@ -81,7 +81,7 @@ def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
 async def kept(one: Recorder[None], *events: Event) -> None:
     """Take events, and keep them at once."""
     for event in events:
-        await one.take(event)
+        one.take(event)
     await one.keep()
 
 
