@@ -14,7 +14,7 @@ from ..limits import HasToolCall, parts_of
 from ..node_protocol import Node, flaw_of, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from ..states import fields_of, listed_type, state_type_of
+from ..states import fields_of, list_flaw, state_type_of
 from .bindings import (
     asks_model,
     check_carried,
@@ -173,42 +173,36 @@ def prepared(
     set_aside = _reasoned(ignore or {})
     check_carried(graph)
     kind = cast("type[S] | None", state_type_of(graph, state_type))
-    _refuse_unknown_fields(graph, kind)
-    _refuse_single_fields(graph, kind)
+    _refuse_fields(graph, kind)
     return kind, set_aside
 
 
-def _refuse_single_fields(graph: NodeGraph[Any], kind: object) -> None:
-    """Raise an error for nodes whose several results go into a field that holds no list.
-
-    Raises:
-        ConfigError: naming the first such node, and its field.
-    """
-    for node in unwrapped(graph.nodes.values()):
-        # `node.kind` is tested first: naming these classes imports their modules.
-        if node.kind == "graph" and isinstance(node, nodes.MapOver | nodes.Parallel) and node.into:
-            listed_type(kind, node.into, f"node {node.name!r}: `into`")
-
-
-def _refuse_unknown_fields(graph: NodeGraph[Any], kind: object) -> None:
-    """Raise an error for nodes that name fields which the state does not have.
+def _refuse_fields(graph: NodeGraph[Any], kind: object) -> None:
+    """Raise an error for nodes whose fields the state does not have, or not as a list.
 
     Raises:
         GraphError: naming each such node, its option and the nearest field.
     """
-    known = fields_of(kind)
-    problems = [
+    known, all_nodes = fields_of(kind), (*unwrapped(graph.nodes.values()),)
+    unknown = [
         Problem(
             f"node {node.name!r}",
             f"`{option}`: expected a field of the state ({', '.join(sorted(known))}), found "
             f"{name!r}.{nearest(name, known)}",
             "name one of its fields.",
         )
-        for node in (unwrapped(graph.nodes.values()) if known is not None else ())
+        for node in (all_nodes if known is not None else ())
         for option, name in _fields_named(node)
         if known is not None and name not in known
     ]
-    if problems:
+    single = [
+        Problem(f"node {node.name!r}", *flaw)
+        for node in all_nodes
+        # `node.kind` is tested first: naming these classes imports their modules.
+        if node.kind == "graph" and isinstance(node, nodes.MapOver | nodes.Parallel) and node.into
+        if (flaw := list_flaw(kind, node.into))
+    ]
+    if problems := [*unknown, *single]:
         raise GraphError(graph.name, list(dict.fromkeys(problems)))
 
 

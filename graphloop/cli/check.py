@@ -14,6 +14,8 @@ Exit status: 0 no problem, 1 a problem, or a property of --proven is not proven,
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from types import ModuleType
 from typing import Annotated, Final, TypeAlias
 
 import typer
@@ -58,14 +60,14 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
     as_json: Json = False,
 ) -> Status:
     """Check a graph and print the report, also if the graph's table is invalid."""
-    register(registers)
+    modules = register(registers)
     drawing = findings_file(draw)
     sarif_file = None if sarif is None else Destination.of("--sarif", sarif, SARIF_SUFFIXES)
     refuse_mixed(sarif_file, drawing, as_json=as_json)
     wanted = _wanted(proven)
     own_rules = rules_of_texts(rule or (), "--rule")
     try:
-        loop, tools = _loaded(target)
+        loop, tools = _loaded(target, modules)
         graph = loop.graph if isinstance(loop, Agent) else loop
         rules = own_rules
         if isinstance(loop, Agent):
@@ -83,9 +85,9 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
     return Status.OK if report.ok and not lacking else Status.FAILED
 
 
-def _loaded(text: str) -> tuple[Loop, tuple[str, ...]]:
+def _loaded(text: str, modules: Sequence[ModuleType]) -> tuple[Loop, tuple[str, ...]]:
     """Return the agent or graph of a target, and the names of the known tools of its runs."""
-    target = load_target(text)
+    target = load_target(text, modules)
     loop = target.loop()
     if isinstance(loop, Agent) or not target.tools:
         return loop, ()

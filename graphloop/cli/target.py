@@ -149,7 +149,7 @@ def load_target(text: str, modules: Sequence[ModuleType] = ()) -> Target:
         ConfigError: there is no such target, or it cannot be loaded.
         GraphError: the table of its graph is invalid.
     """
-    target = _loaded(text)
+    target = _loaded(text, modules)
     if not target.deps:
         target = replace(target, deps=_defined("DEPS", modules))
     is_stateful = isinstance(target.ready, Graph) and target.ready.state_type is not None
@@ -170,11 +170,11 @@ def _defined(name: str, modules: Iterable[ModuleType]) -> tuple[object, ...]:
     return tuple(getattr(module, name) for module in found)
 
 
-def _loaded(text: str) -> Target:
+def _loaded(text: str, modules: Sequence[ModuleType]) -> Target:
     if text == STANDARD:
         return Target("the prompt", build=Agent)
     if exists(text):
-        return _from_path(Path(text))
+        return _from_path(Path(text), modules)
     if match := IN_FILE.fullmatch(text):
         file = Path(match[1])
         if not exists(match[1]):
@@ -218,11 +218,13 @@ def refuse_options(options: Mapping[str, object], why: str) -> None:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")
 
 
-def _from_path(path: Path) -> Target:
+def _from_path(path: Path, modules: Sequence[ModuleType]) -> Target:
     file = _file_of(path)
     if file.suffix in TOPOLOGIES:
-        graph = load(file)
-        return _with_script(Target(str(file), ready=graph, prompt=graph.prompt or None), file)
+        states = _defined("STATE", modules)
+        graph = load(file, state_type=type(states[0])) if states else load(file)
+        target = Target(str(file), ready=graph, prompt=graph.prompt or None)
+        return _with_script(replace(target, state=next(iter(states), None)), file)
     module = execute(file)
     name = next((name for name in NAMES if hasattr(module, name)), None)
     if name is None:

@@ -31,7 +31,7 @@ __all__ = [
     "Shown",
     "field_callback",
     "item_text",
-    "listed_type",
+    "list_flaw",
     "reduce",
     "reduced_fields",
     "with_result",
@@ -258,31 +258,40 @@ class ResultsInto(Struct, frozen=True):
         return NodeReturned(Answered.__name__, state, changed=True)
 
     def _listed(self, state: object, kind: object, branches: Sequence[BranchRun]) -> object:
-        origin, each = listed_type(kind, self.field, "`into`")
+        origin, each = _listed_type(kind, self.field)
         results = [_decoded(each, one.content, self.field, one.name) for one in branches]
         made: object = tuple(results) if origin is tuple else results
         return _combined(state, self.field, annotation_of(kind, self.field), made)
 
 
-def listed_type(kind: object, field: str, place: str) -> tuple[object, object]:
+def _listed_type(kind: object, field: str) -> tuple[object, object]:
     """Return the type of a field that holds a list or a tuple, and the type of one item.
 
     Args:
         kind: the type of the state.
         field: the name of the field.
-        place: the option that names the field, for messages.
 
     Raises:
         ConfigError: the field holds another type.
     """
+    if flaw := list_flaw(kind, field):
+        found, fix = flaw
+        raise ConfigError(f"{found} Fix: {fix}")
     bare = bare_type(annotation_of(kind, field))
-    origin, inner = get_origin(bare) or bare, get_args(bare)
-    if origin not in LISTS and bare is not Any:
-        raise ConfigError(
-            f"{place}: expected a field that holds a list or a tuple, found {field!r} of type "
-            f"{bare}. Fix: make it list[…], the type of one result in the brackets"
-        )
-    return origin, inner[0] if inner else Any
+    inner = get_args(bare)
+    return get_origin(bare) or bare, inner[0] if inner else Any
+
+
+def list_flaw(kind: object, field: str) -> tuple[str, str] | None:
+    """Return what is wrong with an `into` field that has to hold a list, and the fix; or None."""
+    bare = bare_type(annotation_of(kind, field))
+    if bare is Any or (get_origin(bare) or bare) in LISTS:
+        return None
+    return (
+        "`into`: expected a field that holds a list or a tuple, found "
+        f"{field!r} of type {word_for(bare)}.",
+        "make it list[…], the type of one result in the brackets.",
+    )
 
 
 def with_result(state: object, kind: object, field: str, content: str, source: str) -> object:

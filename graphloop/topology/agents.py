@@ -71,7 +71,9 @@ def with_agents(
         name: agent.graph if isinstance(agent, Agent) else agent for name, agent in agents.items()
     }
     nodes = {name: _with_agents(node, graphs) for name, node in graph.nodes.items()}
-    named = Graph(graph.name, nodes[graph.start], rows_with(graph, nodes))
+    named = Graph(
+        graph.name, nodes[graph.start], rows_with(graph, nodes), state_type=graph.state_type
+    )
     named.source = graph.source
     entries = {
         name: replace(own.agents[name], document=document_of(inner))

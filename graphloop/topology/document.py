@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar, final
+from typing import Any, TypeAlias, TypeVar, cast, final
 
 from ..contract import Contract, contract_of
 from ..effects import Effect
@@ -19,6 +19,7 @@ from ..node_protocol import Kind, Node, Reaction, unwrapped
 from ..outcomes import Outcome
 from ..rules import Rules
 from ..run import Run
+from ..states import known_state_type
 from .servers import PinnedServer, served_tools
 
 __all__ = [
@@ -92,6 +93,12 @@ class Document:
     def listed_tools(self) -> tuple[str, ...]:
         """The tools without those of `servers`: the names under the key `tools` of the file."""
         return self.tools[: len(self.tools) - len(served_tools(self.servers))]
+
+    @property
+    def state_type(self) -> type[Any] | None:
+        """The type of the graph's state; None if no node or caller has told it."""
+        # A graph with a `state_type` keeps a class there, or None.
+        return cast("type[Any] | None", known_state_type(self.graph))
 
     @cached_property
     def size(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast, final
+from typing import Any, Final, TypeAlias, cast, final, overload
 
 from typing_extensions import TypeVar
 
@@ -74,7 +74,11 @@ class Topology(Graph[S]):
     ) -> None:
         graph = document.graph
         super().__init__(
-            graph.name, graph.nodes[graph.start], rows_with(graph), ignore=document.ignore
+            graph.name,
+            graph.nodes[graph.start],
+            rows_with(graph),
+            state_type=document.state_type,
+            ignore=document.ignore,
         )
         self.source = graph.source
         self.document = document
@@ -169,7 +173,7 @@ class Topology(Graph[S]):
         """Whether the graph or an agent's graph has a cycle without a bound."""
         return bool(self.endless) or any(agent.is_endless for agent in self._agents.values())
 
-    def unbounded(self, reason: str) -> Topology:
+    def unbounded(self, reason: str) -> Topology[S]:
         """Return a copy of the graph that may run although it has cycles without a bound.
 
         `reason` is added to `ignore` for each such cycle, also in agents' graphs.
@@ -187,7 +191,7 @@ class Topology(Graph[S]):
             reasons |= _within(name, agent._reasons(reason))
         return reasons
 
-    def with_document(self, document: Document, own_agents: OwnAgents | None = None) -> Topology:
+    def with_document(self, document: Document, own_agents: OwnAgents | None = None) -> Topology[S]:
         """Return a topology of another document, with `own_agents` added to this one's agents."""
         agents = {**self.own_agents, **(own_agents or {})}
         return Topology(document, self.registry, own_agents=agents)
@@ -273,22 +277,35 @@ class Topology(Graph[S]):
         return value
 
 
-def load(source: str | Path, *, registry: Registry = registry) -> Topology:
+@overload
+def load(source: str | Path, *, registry: Registry = registry) -> Topology: ...
+@overload
+def load(
+    source: str | Path, *, state_type: type[S], registry: Registry = registry
+) -> Topology[S]: ...
+def load(
+    source: str | Path, *, state_type: type[Any] | None = None, registry: Registry = registry
+) -> Topology:
     """Load a graph from a YAML or JSON file, or from the text of such a file.
+
+        graph = load("news.yaml", state_type=Article)  # a Topology[Article]
 
     Args:
         source: the path of the file, which must be JSON if the path ends in `.json`; or the text.
             A string with a line break or a leading brace is a text. A text cannot include files.
+        state_type: the type of the state, for the type checker and for the fields that the file
+            names; by default the type that the file's own nodes declare.
         registry: the nodes, tools and functions that the file may name besides the library's nodes.
 
     Raises:
-        TopologyError: the file is invalid; the error lists each problem with file, line and column.
+        TopologyError: the file is invalid, or does not fit `state_type`; the error lists each
+            problem with file, line and column.
     """
     if isinstance(source, str) and (
         any(sign in source for sign in NO_PATH) or source.lstrip("\ufeff \t").startswith("{")
     ):
-        return Topology(read_text(source, registry), registry)
-    return Topology(read_path(Path(source), registry), registry)
+        return Topology(read_text(source, registry, state_type=state_type), registry)
+    return Topology(read_path(Path(source), registry, state_type), registry)
 
 
 def dump(graph: NodeGraph[Any], *, registry: Registry = registry) -> str:

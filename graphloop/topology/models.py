@@ -90,6 +90,7 @@ class Reading:
     """The pydantic validation context: the problems found, the registered names and the agents.
 
     `agents` maps each agent that the file declares to its graph, or to None if it is unknown.
+    `state_type` is the type of the state of the file's graph; None for that of the file's nodes.
     """
 
     diagnostics: Diagnostics
@@ -97,6 +98,7 @@ class Reading:
     agents: Mapping[str, NodeGraph[Any] | None] = field(
         default_factory=dict[str, "NodeGraph[Any] | None"]
     )
+    state_type: type[Any] | None = None
 
 
 def parse(adapter: TypeAdapter[T], value: Value, reading: Reading, name: str = "") -> T:

@@ -58,8 +58,10 @@ GRAPH_KEYS: Final = _keys_of(GRAPH)
 TOPOLOGY_KEYS: Final = _keys_of(TOPOLOGY)
 
 
-def read_path(path: Path, registry: Registry) -> Document:
+def read_path(path: Path, registry: Registry, state_type: type[Any] | None = None) -> Document:
     """Read a topology file, and the files that it includes, into a document.
+
+    `state_type` is the type of its state, not of its agents'; None for what its nodes declare.
 
     Raises:
         TopologyError: a file is invalid; the error lists every problem, also of included files.
@@ -67,17 +69,24 @@ def read_path(path: Path, registry: Registry) -> Document:
     own = path.resolve()
     place = IncludePlace(own.parent, own, (own,))
     diagnostics = Diagnostics(str(path))
-    return _whole(diagnostics, lambda: _file(own, place, diagnostics, registry))
+    reading = Reading(diagnostics, registry, state_type=state_type)
+    return _whole(diagnostics, lambda: _file(own, place, reading))
 
 
-def read_text(text: str | bytes, registry: Registry, title: str = "topology") -> Document:
-    """Read a topology from a text, which cannot include files.
+def read_text(
+    text: str | bytes,
+    registry: Registry,
+    title: str = "topology",
+    state_type: type[Any] | None = None,
+) -> Document:
+    """Read a topology from a text, which cannot include files; see `read_path`.
 
     Raises:
         TopologyError: the text is invalid; the error lists every problem.
     """
     diagnostics = Diagnostics(title)
-    return _whole(diagnostics, lambda: _text(text, IncludePlace(), diagnostics, registry))
+    reading = Reading(diagnostics, registry, state_type=state_type)
+    return _whole(diagnostics, lambda: _text(text, IncludePlace(), reading))
 
 
 def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
@@ -88,23 +97,17 @@ def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
         raise AssertionError("the diagnostics hold the reason") from None
 
 
-def _file(
-    path: Path, place: IncludePlace, diagnostics: Diagnostics, registry: Registry
-) -> Document:
-    content = bytes_of(path, diagnostics)
-    return _text(content, place, diagnostics, registry, must_be_json=path.suffix == ".json")
+def _file(path: Path, place: IncludePlace, reading: Reading) -> Document:
+    content = bytes_of(path, reading.diagnostics)
+    return _text(content, place, reading, must_be_json=path.suffix == ".json")
 
 
 def _text(
-    text: str | bytes,
-    place: IncludePlace,
-    diagnostics: Diagnostics,
-    registry: Registry,
-    *,
-    must_be_json: bool = False,
+    text: str | bytes, place: IncludePlace, reading: Reading, *, must_be_json: bool = False
 ) -> Document:
+    diagnostics = reading.diagnostics
     tree = compose(text_at(text, diagnostics), diagnostics, must_be_json=must_be_json)
-    return _Reader(place, Reading(diagnostics, registry), tree).document(TOPOLOGY_KEYS)
+    return _Reader(place, reading, tree).document(TOPOLOGY_KEYS)
 
 
 class _Reader:
@@ -186,13 +189,8 @@ class _Reader:
     def _graph(
         self, name: str, start: AnyNode, rows: Rows, rules: dict[TemporalRule, Mark]
     ) -> NodeGraph[Any]:
-        edges = value_at(self._tree, ("edges",))
-        place = (
-            self._tree.mark,
-            edges,
-            {describe_rule(rule): mark.line for rule, mark in rules.items()},
-        )
-        return made_graph(name, start, rows, place, self._diagnostics)
+        lines = {describe_rule(rule): mark.line for rule, mark in rules.items()}
+        return made_graph(name, start, rows, (self._tree, lines), self._reading)
 
     def _note_references(self, document: Document, rules: dict[TemporalRule, Mark]) -> None:
         """Report unknown names in tools and rules, and a topology with too many nodes."""
@@ -242,7 +240,8 @@ class _Reader:
             raise ParseError("an agent")
         source, document = value_at(entry.value, (sources[0],)), None
         if "graph" in values:
-            inner = _Reader(self._place, replace(self._reading, agents={}), source)
+            reading = replace(self._reading, agents={}, state_type=None)
+            inner = _Reader(self._place, reading, source)
             document = inner.document(GRAPH_KEYS)
         elif "include" in values:
             document = self._included(values["include"], source.mark)
@@ -254,7 +253,7 @@ class _Reader:
             place.read[path] = None
             title = str(Path(self._diagnostics.file).parent / name)
             inner = Diagnostics(title, self._diagnostics.problems)
-            place.read[path] = _file(path, place, inner, self._reading.registry)
+            place.read[path] = _file(path, place, Reading(inner, self._reading.registry))
         document = place.read[path]
         if document is None:
             raise ParseError("it could not be read before")

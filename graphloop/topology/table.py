@@ -11,13 +11,14 @@ from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import TypeAdapter
 
+from ..agent import Graph
 from ..errors import GraphError
-from ..graph import END, EndType, NodeGraph, TableSource
+from ..graph import END, EndType, TableSource
 from ..outcomes import Outcome, outcome_name
-from .diagnostics import Diagnostics, ParseError
+from .diagnostics import ParseError
 from .document import AnyNode
 from .models import ELSE, Nodes, Reading, Said, entries_of, parse
-from .tree import Entry, Fields, Mark, Scalar, Value
+from .tree import Entry, Fields, Scalar, Value, value_at
 
 __all__ = ["ROW_FORM", "Rows", "made_graph", "read_rows"]
 
@@ -58,45 +59,49 @@ def made_graph(
     name: str,
     start: AnyNode,
     rows: Rows,
-    place: tuple[Mark, Value, Mapping[str, int]],
-    diagnostics: Diagnostics,
-) -> NodeGraph[Any]:
+    place: tuple[Value, Mapping[str, int]],
+    reading: Reading,
+) -> Graph[Any]:
     """Build the graph from the parsed rows of a topology file.
 
-    `place` holds the position of the topology, its `edges` value and the line of each rule.
+    `place` holds the topology's tree, and the line of each rule.
 
     Raises:
-        ParseError: a registered node is invalid; the problem is added to `diagnostics`.
+        ParseError: a registered node is invalid, or a node does not fit the state's type; the
+            problems are added to the diagnostics.
     """
-    mark, edges, rules = place
+    (tree, rules), diagnostics = place, reading.diagnostics
+    nodes, edges = value_at(tree, ("nodes",)), value_at(tree, ("edges",))
     try:
-        graph: NodeGraph[Any] = NodeGraph(name, start, rows)
+        graph = Graph[Any](name, start, rows, state_type=reading.state_type)
     except GraphError as error:
+        marks = {f"node {entry.key!r}": entry.value.mark for entry in _entries(nodes)}
         for problem in error.problems:
+            mark = marks.get(problem.place, tree.mark)
             diagnostics.note(mark, f"{problem.place}: {problem.found}", problem.fix)
         raise ParseError("the table") from error
-    graph.source = TableSource(diagnostics.file, mark.line, _lines(edges, graph), rules)
+    graph.source = TableSource(diagnostics.file, tree.mark.line, _lines(edges, graph), rules)
     return graph
 
 
-def _lines(edges: Value, graph: NodeGraph[Any]) -> Mapping[tuple[str, str], int]:
+def _lines(edges: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
     """Return the line of each cell by (node, outcome), and of each row by (node, `""`)."""
     lines: dict[tuple[str, str], int] = {}
-    for entry in edges.entries if isinstance(edges, Fields) else ():
+    for entry in _entries(edges):
         lines[entry.key, ""] = entry.mark.line
-        written = {cell.key: cell.mark.line for cell in _cells(entry)}
+        written = {cell.key: cell.mark.line for cell in _entries(entry.value)}
         for outcome in map(outcome_name, graph.table[entry.key]):
             lines[entry.key, outcome] = written.get(outcome) or written[ELSE]
     return lines
 
 
-def _cells(entry: Entry) -> tuple[Entry, ...]:
-    return entry.value.entries if isinstance(entry.value, Fields) else ()
+def _entries(value: Value) -> tuple[Entry, ...]:
+    return value.entries if isinstance(value, Fields) else ()
 
 
 def _row(entry: Entry, nodes: Nodes, reading: Reading) -> Row:
     parse(ROW, entry.value, reading, entry.key)
-    node, cells = nodes[entry.key], _cells(entry)
+    node, cells = nodes[entry.key], _entries(entry.value)
     targets = {cell.key: _target(cell, nodes, reading) for cell in cells}
     if node is None:
         return {}

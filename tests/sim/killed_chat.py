@@ -1,4 +1,4 @@
-"""A process that has a chat until it is done, or until the kernel kills it after some events.
+"""Processes that have a chat until it is done, or until the kernel kills them after some events.
 
 Each run of a tool leaves a line in the file `ledger`. Run by `test_killed_chat.py`.
 """
@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import sys
+import traceback
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
-from graphloop import Agent, Tool, ToolContext
+from graphloop import Agent, ToolContext, tool
 from graphloop.errors import StoreError
 from graphloop.events import Event
 from graphloop.providers.base import StreamItem
@@ -21,10 +23,9 @@ from graphloop.values import ModelRequest, UserMessage
 from tests.mortal_store import Fate, MortalSqliteStore
 from tests.planned_model import call, line
 
-__all__ = ["CHAT", "build", "contend", "question", "talk"]
+__all__ = ["CHAT", "build", "contend", "question", "talk_by_turns"]
 
 CHAT = "user-42"
-SCHEMA = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 def question(number: int) -> str:
@@ -58,13 +59,14 @@ class Echo:
 def build(store: Store, ledger: Path) -> Agent:
     """Return the agent, as every process makes it anew."""
 
-    def note(arguments: dict[str, object], context: ToolContext) -> str:
+    @tool(effect="at_least_once")
+    def note(text: str, context: ToolContext) -> str:
+        """Note a text."""
         with ledger.open("a", encoding="utf-8") as file:
-            file.write(f"{context.run_id} {arguments['text']}\n")
-        return f"noted {arguments['text']}"
+            file.write(f"{context.run_id} {text}\n")
+        return f"noted {text}"
 
-    tool = Tool(name="note", parameters=SCHEMA, execute=note, effect="at_least_once")
-    return Agent(Echo(), tools=[tool], instructions="Note each question down.", store=store)
+    return Agent(Echo(), tools=[note], instructions="Note each question down.", store=store)
 
 
 class DoomedStore(MortalSqliteStore):
@@ -82,18 +84,48 @@ class DoomedStore(MortalSqliteStore):
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-def talk(directory: Path, questions: int, events: int) -> None:
-    """Ask all questions that were not asked yet, and finish the last.
+def talk_by_turns(directory: Path, questions: int, events: int) -> None:
+    """Have a chat in one process after another, and write the number of kills into `kills`.
+
+    Each process is forked here and inherits nothing of the chat. It inherits what the first
+    question of a process imports, which costs more than the question.
 
     Args:
         directory: where the database and the ledger are.
         questions: how many questions the chat has in the end.
-        events: the number of events after which this process is killed.
+        events: the number of events after which each process is killed.
+
+    Raises:
+        RuntimeError: a process failed; its traceback is printed.
     """
-    asyncio.run(_talk(directory, questions, events))
+    elsewhere = directory / "elsewhere"
+    elsewhere.mkdir()
+    asyncio.run(_talk(elsewhere, 1, sys.maxsize))
+    kills = 0
+    while (ended := _ended(directory, questions, events)) == -signal.SIGKILL:
+        kills += 1
+    if ended != 0:
+        raise RuntimeError(f"a process ended with status {ended}")
+    (directory / "kills").write_text(str(kills), encoding="utf-8")
+
+
+def _ended(directory: Path, questions: int, events: int) -> int:
+    """Return the exit status of a process that has the chat: 0, 1, or minus a signal."""
+    process = os.fork()
+    if process == 0:
+        status = 1
+        try:
+            asyncio.run(_talk(directory, questions, events))
+            status = 0
+        except Exception:  # noqa: BLE001 - the process ends here, and its parent raises
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
 
 
 async def _talk(directory: Path, questions: int, events: int) -> None:
+    """Ask all questions that were not asked yet, and finish the last."""
     disk = SqliteStore(directory / "chats.db", durability="process")
     try:
         chat = build(DoomedStore(disk, events), directory / "ledger").chat(CHAT)

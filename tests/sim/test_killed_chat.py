@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
-import signal
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
@@ -21,7 +20,7 @@ from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Message, UserMessage
-from tests.sim.killed_chat import CHAT, build, contend, question, talk
+from tests.sim.killed_chat import CHAT, build, contend, question, talk_by_turns
 from tests.sizes import NIGHTLY
 
 QUESTIONS = 200
@@ -67,19 +66,14 @@ def test_a_chat_killed_after_each_tenth_event_is_the_chat_that_nobody_kills(
     events: int, tmp_path: Path, server: ForkServerContext
 ) -> None:
     """200 questions over one real file, and a real SIGKILL after each so many events."""
-    kills = 0
-    while True:
-        process = server.Process(target=talk, args=(tmp_path, QUESTIONS, events))
-        process.start()
-        process.join()
-        if process.exitcode == 0:
-            break
-        assert -signal.SIGKILL == process.exitcode
-        kills += 1
+    process = server.Process(target=talk_by_turns, args=(tmp_path, QUESTIONS, events))
+    process.start()
+    process.join()
 
     messages, runs = asyncio.run(left_in(tmp_path))
 
-    assert kills >= QUESTIONS * 4 // events
+    assert 0 == process.exitcode
+    assert int((tmp_path / "kills").read_text(encoding="utf-8")) >= QUESTIONS * 4 // events
     assert QUESTIONS == runs
     assert asyncio.run(calm(tmp_path)) == messages
     asked = [one.content for one in messages if isinstance(one, UserMessage)]

@@ -15,6 +15,7 @@ from graphloop.own_nodes.carrying_node import CarryingNode
 from graphloop.screens import ScreenInfo
 from graphloop.states import reduce
 from graphloop.testing import ScriptedModel
+from graphloop.topology import Topology, load, with_agents
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,21 @@ def maps() -> None:
     graph: Graph[Article] = Graph("news", work, rows, state_type=Article)
     graph.stream(Article())
     graph.stream(None)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def files() -> None:
+    """Load a topology from a file, with the type of its state or without."""
+    graph = load("news.yaml", state_type=Article)
+    assert_type(graph, Topology[Article])
+    assert_type(graph.run_sync(Article()).state, Article)
+    assert_type(with_agents(graph, {"critic": CRITIC}), Topology[Article])
+    assert_type(graph.unbounded("a person ends it"), Topology[Article])
+    graph.run_sync("bees")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    rows: Graph[Note] = load("news.yaml", state_type=Article)  # type: ignore[arg-type]  # pyright: ignore[reportAssignmentType, reportArgumentType]
+    untyped: Graph[Article] = load("news.yaml")
+    untyped.check()
+    load("news.yaml", state_type="Article")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
+    rows.check()
 
 
 def branches() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel
 
-from graphloop import Agent, Graph, node
+from graphloop import Agent, node
 from graphloop.outcomes import Accepted, Outcome, Rejected
 from graphloop.own_nodes import Asking, ask_person
 from graphloop.states import reduce
@@ -74,7 +74,7 @@ def wish(letter: str, *, urgent: bool) -> dict[str, object]:
 MODEL = ScriptedModel([wish("Kettle", urgent=True), wish("Spoon", urgent=False)])
 reader = Agent(MODEL, name="reader", output_type=Wish, max_steps=2)
 STATE = Post(["Kettle", "Spoon"])
-table: Graph[Post] = load(Path(__file__).with_name("p05_letters.yaml"))
+table = load(Path(__file__).with_name("p05_letters.yaml"), state_type=Post)
 graph = with_agents(table, {"reader": reader})
 
 

@@ -109,6 +109,16 @@ nodes:
 edges:
   count: {else: END}
 """
+NOTES = """
+from dataclasses import dataclass
+
+@dataclass(frozen=True)
+class Notes:
+    items: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+STATE = Notes(("wax",))
+"""
 COUNTS = """
 from dataclasses import dataclass
 from graphloop import node
@@ -175,6 +185,37 @@ def test_a_file_of_with_gives_a_topology_its_first_state(desk: Path) -> None:
     assert "Counter(number=8)" in done.stdout, done.stderr
     assert "STATE: expected the first state of graph 'counter', of type Counter" in bare.stderr
     assert "or in a file of --with" in bare.stderr
+
+
+def test_the_state_of_with_types_a_topology_whose_nodes_declare_no_state(desk: Path) -> None:
+    """Nodes of the library name fields alone, so only the state tells whether they fit."""
+    mapped = COUNTED.replace(
+        "{use: count}", "{use: map_over, agent: a, max_items: 2, items: FIELD, into: notes}"
+    )
+    mapped = mapped.replace("nodes:", "agents: {a: {given: true}}\nnodes:")
+    write(
+        {
+            "good.yaml": mapped.replace("FIELD", "items"),
+            "bad.yaml": mapped.replace("FIELD", "itms"),
+            "notes.py": NOTES,
+        }
+    )
+
+    good, bad, untyped = (
+        graphloop("check", *words, cwd=desk)
+        for words in (
+            ("good.yaml", "--with", "notes.py"),
+            ("bad.yaml", "--with", "notes.py"),
+            ("bad.yaml",),
+        )
+    )
+
+    assert Status.OK == good.returncode == untyped.returncode, good.stdout + untyped.stdout
+    assert Status.FAILED == bad.returncode
+    found = (
+        "`items`: expected a field of the state (items, notes), found 'itms'. Did you mean 'items'?"
+    )
+    assert found in bad.stdout.replace("\n", " ")
 
 
 def test_a_file_that_another_file_imports_is_executed_once(desk: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from graphloop.agent import Graph
 from graphloop.agent.agent import Agent
 from graphloop.contract import contract_of
 from graphloop.effects import Effect, Invoke
@@ -22,6 +23,7 @@ from graphloop.own_nodes.node_decorator import node
 from graphloop.providers.script import ScriptedModel
 from graphloop.rules import never
 from graphloop.run import Run
+from graphloop.topology import TopologyError, with_agents
 from graphloop.topology.document import (
     agents_of,
     graphs_run,
@@ -389,3 +391,101 @@ def test_graphs_are_added_one_after_another_and_replaced() -> None:
     assert first is with_graphs(first, {"a": AGENT})
     assert with_graphs(both, {"a": AGENT, "b": other}) == with_graphs(first, {"b": other})
     assert {"a": other, "b": None} == graphs_run([with_graphs(first, {"a": other})])
+
+
+@dataclass(frozen=True)
+class Article:
+    """A state that a file's nodes name fields of."""
+
+    questions: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    title: str = ""
+
+
+MAPPED = """
+graphloop: 1
+name: news
+start: work
+agents: {reader: {given: true}}
+nodes:
+  work: {use: map_over, agent: reader, max_items: 3, items: questions, into: INTO}
+edges:
+  work: {else: END}
+"""
+
+
+def mapped(into: str) -> str:
+    """Return the text of a topology whose map writes into a field."""
+    return MAPPED.replace("INTO", into)
+
+
+def test_a_loaded_graph_has_the_state_type_that_its_caller_names() -> None:
+    graph = load(mapped("notes"), state_type=Article)
+    reader = Agent(ScriptedModel(["wax", "nectar"]), name="reader")
+
+    result = graph.run_sync(Article(("a?", "b?")), agents={"reader": reader})
+
+    assert Article is graph.state_type
+    assert ("wax", "nectar") == result.state.notes
+    assert load(dump(graph)) == graph
+
+
+def test_a_topology_keeps_its_state_type_with_other_agents() -> None:
+    reader = Agent(ScriptedModel([]), name="reader")
+    made = Graph(
+        "made",
+        work := MapOver("reader", 3, items="questions", into="notes"),
+        {work: {...: END}},
+        state_type=Article,
+    )
+
+    for graph in (load(mapped("notes"), state_type=Article), made):
+        assert Article is with_agents(graph, {"reader": reader}).state_type
+
+
+@pytest.mark.parametrize(
+    ("into", "problem"),
+    [
+        (
+            "note",
+            "`into`: expected a field of the state (notes, questions, title), found 'note'."
+            " Did you mean 'notes'?",
+        ),
+        (
+            "title",
+            "`into`: expected a field that holds a list or a tuple, found 'title' of type str.",
+        ),
+    ],
+)
+def test_a_state_type_that_the_fields_of_a_file_do_not_fit_is_refused(
+    into: str, problem: str
+) -> None:
+    """The message names the node's line in the file: a program has no better place to look."""
+    load(mapped(into))  # Without a type, only a run can tell.
+
+    with pytest.raises(TopologyError) as caught:
+        load(mapped(into), state_type=Article)
+
+    (found,) = caught.value.problems
+    assert ("topology:7:9", f"node 'work': {problem}") == (found.place, found.found)
+
+
+def test_nodes_of_a_file_that_take_another_state_are_refused(tmp_path: Path) -> None:
+    """Also the type that the file's own nodes declare: the line is in the message."""
+
+    @node
+    def publish(state: Article) -> Billing:
+        """Publish."""
+        return Billing()
+
+    names = Registry()
+    names.node(publish)
+    text = mapped("note").replace("else: END", "else: publish}\n  publish: {else: END")
+    text = text.replace("edges:", "  publish: {use: publish}\nedges:")
+    path = tmp_path / "news.yaml"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(TopologyError, match=r"news.yaml:7:9: node 'work': `into`.*Did you mean"):
+        load(path, registry=names)
+    with pytest.raises(TopologyError, match=r"node 'publish': takes a state of type Article"):
+        load(path, registry=names, state_type=dict)
