@@ -75,7 +75,8 @@ class ToolQuestion(Struct, frozen=True, omit_defaults=True, gc=False):
     """A question that a tool asks a person before its call can end.
 
     `text` is for the person. `takes` is the JSON Schema text of the answer. `state` is the tool's
-    own: the call gets it back with the answer, perhaps in another process.
+    own: the call gets it back with the answer, perhaps in another process. Without a `text` the
+    question is for no person: the journal keeps the state, and the call goes on with it at once.
     """
 
     text: str

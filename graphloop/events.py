@@ -186,7 +186,7 @@ class ToolReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class ToolAsked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A tool asks a person: its call ends later, in a new effect, which brings the answer."""
+    """A tool asks a person, or has its state kept: its call goes on in a new effect."""
 
     at: float
     effect: int

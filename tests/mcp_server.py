@@ -99,6 +99,12 @@ async def steps(context: Context, count: int = 4) -> str:
     return "done"
 
 
+class Yes(BaseModel):
+    """The answer to another question."""
+
+    sure: bool = True
+
+
 @server.tool()
 async def wait(note: Annotated[str, "a file that tells how it ended"]) -> str:
     """Wait for ever; tell when the client cancels."""
@@ -108,6 +114,17 @@ async def wait(note: Annotated[str, "a file that tells how it ended"]) -> str:
     finally:
         Path(note).write_text("cancelled")  # noqa: ASYNC240
     return ""
+
+
+@server.tool()
+async def hold(note: Annotated[str, "a file that tells how it ended"], context: Context) -> str:
+    """Ask while the call is open, until 2025-11-25; tell when the client cancels."""
+    Path(note).write_text("started")  # noqa: ASYNC240 - a few bytes
+    try:
+        answer = await context.elicit("Really?", Yes)
+    finally:
+        Path(note).write_text("ended")  # noqa: ASYNC240
+    return answer.action
 
 
 @server.tool()
@@ -135,12 +152,6 @@ class Size(BaseModel):
     """The answer to a question."""
 
     size: int
-
-
-class Yes(BaseModel):
-    """The answer to another question."""
-
-    sure: bool = True
 
 
 def which_size(what: str) -> Elicit[Size]:

@@ -53,13 +53,25 @@ def agents(folder: Path) -> dict[str, Agent]:
     }
 
 
-@contextmanager
-def started(folder: Path, *words: str) -> Generator[str]:
-    """Start a process that serves over HTTP at a free port, and kill it at the end."""
+def free_port() -> int:
+    """Return a port that no process listens at."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+        return int(taken.getsockname()[1])
+
+
+@contextmanager
+def started(folder: Path, *words: str, port: int = 0) -> Generator[str]:
+    """Start a process that serves over HTTP, at a free port if none is given, and kill it later."""
     transport, *name = words
-    command = [sys.executable, "-m", "tests.served_desk", str(folder), transport, str(port), *name]
+    at = port or free_port()
+    with listening("tests.served_desk", str(folder), transport, str(at), *name, port=at) as url:
+        yield url
+
+
+@contextmanager
+def listening(module: str, *words: str, port: int) -> Generator[str]:
+    """Start a module that listens at a port, and kill it at the end."""
+    command = [sys.executable, "-m", module, *words]
     with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         try:

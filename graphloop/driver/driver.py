@@ -387,7 +387,7 @@ class AsyncDriver(Generic[S]):
             await self._recorder.keep(leaving=leaving)
 
     async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
-        """Cancel the pending child runs, and add their spending to the event.
+        """Cancel the pending child runs and what tools have begun elsewhere; add the spending.
 
         A child run is pending until its parent has applied its end. The event also gets the
         spending and text of unfinished model calls, and the ids of calls that have not started.
@@ -396,6 +396,7 @@ class AsyncDriver(Generic[S]):
         said, spent = self._models.said, event.spent + self._models.unfinished()
         spent += await self.children.end_all(run, event, unless_busy=unless_busy)
         void = self._performer.not_started(self._in_flight.todo, run, self.children.started)
+        await self._ports.toolbox.withdraw(run, void)
         return evolve(event, spent=spent, unbegun=void, said=said)
 
 

@@ -290,14 +290,16 @@ class Connection:
             rounds = await self._inputs.gathered(answer, rounds, context)
 
     async def go_on(self, response: Json, context: ToolContext) -> object:
-        """Give the server the answer that it waits for, and return the result of the call.
-
-        Raises:
-            Exception: the errors of `call`.
-        """
+        """Give the server the answer that it waits for; return and raise as `call` does."""
         assert self._live is not None, "the server waits"
         self._live.answer(response, context)
         return await self._followed(self._live)
+
+    async def give_up(self) -> None:
+        """Cancel, at the server, the call that it holds open for an answer."""
+        live, self._live = self._live, None
+        assert live is not None, "the server waits"
+        await live.cancelled()
 
     async def _followed(self, live: LiveCall) -> object:
         try:

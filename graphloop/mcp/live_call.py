@@ -54,6 +54,13 @@ class LiveCall:
         self.token, self.context = "", context
         self._answers.put_nowait(ElicitResult.model_validate(response))
 
+    async def cancelled(self) -> None:
+        """Cancel the request, and wait until the server has been told."""
+        assert self._task is not None, "the call is followed"
+        self.token = ""
+        self._task.cancel()
+        await asyncio.wait({self._task})
+
     async def ended(self) -> asyncio.Task[tuple[list[CallToolResult], Exception | None]]:
         """Wait for the end of the request, and return its task; a cancelled wait cancels it.
 

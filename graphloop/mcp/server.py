@@ -251,6 +251,18 @@ class Server:
         if self._model is not None and isinstance(self.options.get("sampling"), str):
             await self._model.aclose()
 
+    async def withdraw(self, context: ToolContext) -> None:
+        """Cancel a call that the server holds open for an answer, because its run ends.
+
+        Another process than the one that sent the call cannot do so.
+        """
+        waiting = None if context.answer is None else waiting_for(context.answer)
+        if isinstance(waiting, HeldCall):
+            found = self._connections.holding(waiting.token)
+            if found is not None:
+                await found.give_up()
+                self._connections.let_go(found)
+
     def note(self, definitions: Iterable[Definition]) -> None:
         """Note which definitions agents use: a server that changes them is warned about."""
         self._offered |= {tool.name: tool for tool in definitions}

@@ -225,9 +225,12 @@ def _expiry(run: Run[S]) -> float | None:
 def about_question(run: Run[S], event: Event, answered: Effect | None) -> Wait[S] | None:
     """Return the reaction to a running tool's question, or to its answer; None to other events.
 
-    Only an approval in time is an answer. The tool learns of every other end as a refusal.
+    Only an approval in time is an answer. The tool learns of every other end as a refusal. A
+    question without a text is for no person, and its tool goes on at once.
     """
     match event, answered:
+        case ToolAsked(question=ToolQuestion(text="") as question), CallTool(key=key):
+            answer = ToolAnswer(question, approved=True)
         case ToolAsked(question=question), CallTool(key=key, call=call):
             shown = json.dumps({"question": question.text}, ensure_ascii=False)
             told = ToolCall(call.id, call.name, shown)

@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 from a2a.auth.user import User
 from a2a.helpers import (
     get_message_text,
-    new_message,
     new_task,
     new_text_part,
 )
@@ -54,7 +53,7 @@ from ..agent import Agent, StoreInput, split_tools
 from ..stores import Closes
 from ..tools import Toolbox
 from ..topology import fingerprint
-from .a2a_desk import ANSWER, Desk, question_parts
+from .a2a_desk import ANSWER, Desk, asking_message
 from .claims import CallerClaims
 from .served import by_authorization, served_store
 
@@ -173,7 +172,7 @@ class _Tasks(InMemoryTaskStore):
         if found is not None or not (asked := await self._desk.waiting(task_id)):
             return found
         task = new_task(task_id, task_id, TaskState.TASK_STATE_INPUT_REQUIRED)
-        task.status.message.CopyFrom(new_message(question_parts(asked), task_id, task_id))
+        task.status.message.CopyFrom(asking_message(task_id, task_id, asked))
         return task
 
 

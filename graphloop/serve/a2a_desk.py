@@ -11,7 +11,14 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, cast, final
 
-from a2a.helpers import get_data_parts, get_message_text, new_data_part, new_task, new_text_part
+from a2a.helpers import (
+    get_data_parts,
+    get_message_text,
+    new_data_part,
+    new_message,
+    new_task,
+    new_text_part,
+)
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
@@ -20,14 +27,14 @@ from a2a.types import InternalError, Message, Part, Task, TaskState
 from ..agent import Agent, RunResult, RunStream
 from ..errors import GraphloopError, RunBusy, UnknownRun
 from ..parts import StepRetry, StepStart
-from ..policy import Approval, decline
+from ..policy import Approval, decline, digest
 from ..providers import TextDelta
 from ..questions import Pending
 from ..run import EndReason
 from ..stores import Store
 from .served import RequestRefused, decision_of, question_about
 
-__all__ = ["ANSWER", "Desk", "question_parts"]
+__all__ = ["ANSWER", "Desk", "asking_message"]
 
 LOG: Final = logging.getLogger("graphloop")
 ANSWER: Final = "answer"
@@ -195,10 +202,21 @@ async def _told(updater: TaskUpdater, result: RunResult[Any]) -> None:
 
 
 async def _ask(updater: TaskUpdater, asked: Sequence[Pending], problem: str = "") -> None:
-    await updater.requires_input(updater.new_agent_message(question_parts(asked, problem)))
+    await updater.requires_input(
+        asking_message(updater.task_id, updater.context_id, asked, problem)
+    )
 
 
-def question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
+def asking_message(
+    task_id: str, context_id: str, asked: Sequence[Pending], problem: str = ""
+) -> Message:
+    """Return the message of a task that asks; equal questions have one id, in each process."""
+    message = new_message(_question_parts(asked, problem), context_id=context_id, task_id=task_id)
+    message.message_id = digest(f"{task_id}\0{[(one.key, one.arguments) for one in asked]}")
+    return message
+
+
+def _question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
     """Return the parts that ask for approvals; calls of other kinds wait for the operator."""
     words = [problem] if problem else []
     approvals: list[dict[str, str]] = []

@@ -16,8 +16,8 @@ from .dependencies import (
 )
 from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
-from .needs import CallSpending, ToolAsks, metered, paid
-from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, legal_name
+from .needs import CallSpending, ToolAsks, kept, metered, paid
+from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, NotFound, legal_name
 from .outcome import (
     ArgumentsRejected,
     ToolOutcome,
@@ -60,6 +60,7 @@ __all__ = [
     "Found",
     "Gates",
     "JsonSchema",
+    "NotFound",
     "Parameters",
     "ProgressReports",
     "TooLate",
@@ -82,6 +83,7 @@ __all__ = [
     "gates_of",
     "is_async",
     "join_issues",
+    "kept",
     "kind_name",
     "leave",
     "legal_name",

@@ -1,8 +1,9 @@
 """Needs: what a running tool may need of its run: a person's answer, or a model of its own.
 
 A tool asks by raising `ToolAsks`. The call ends there, the run parks, and the tool is called again
-with the answer (`ToolContext.answer`), perhaps in another process. Usage of the tool's own models
-is counted in the run's budget (`CallSpending`).
+with the answer (`ToolContext.answer`), perhaps in another process. By `kept` a tool has its state
+journaled, and goes on with it. Usage of the tool's own models is counted in the run's budget
+(`CallSpending`). A run that ends first tells what the tool keeps open (`Withdraws`).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..run import Run
 from ..spending import NOTHING_SPENT, Budget, Spent
 from ..values import Reply
 
-__all__ = ["CallSpending", "ToolAsks", "metered", "paid"]
+__all__ = ["CallSpending", "ToolAsks", "kept", "metered", "paid"]
 
 
 @final
@@ -31,6 +32,16 @@ class ToolAsks(Exception):
     def __init__(self, text: str, takes: str, state: str) -> None:
         super().__init__(text)
         self.question: Final = ToolQuestion(text, takes, state)
+
+
+def kept(state: str) -> ToolAsks:
+    """Return the exception by which a tool has its state journaled; no person is asked.
+
+    The tool is called again at once with the state, in `ToolContext.answer.question.state`. After
+    a stop of the process it is called with this state again: so work that a tool has begun
+    elsewhere is begun once.
+    """
+    return ToolAsks("", "", state)
 
 
 @final

@@ -5,16 +5,40 @@ Two given tools of one name are refused; a tool that is added later replaces a t
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from typing import cast, final, overload
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import Any, Final, Protocol, cast, final, overload, runtime_checkable
 
+from ..effects import AskHuman, CallTool, ToolAnswer
 from ..errors import ToolDefinitionError
+from ..run import Run
 from ..values import ToolSpec
-from .tool import AnyTool, Tool
+from .tool import AnyTool, Tool, ToolContext
 from .tool import tool as make_tool
 
-__all__ = ["Toolbox"]
+__all__ = ["Toolbox", "Withdraws"]
+
+LOG: Final = logging.getLogger("graphloop")
+WITHDRAW_S: Final = 5.0
+"""The seconds that the end of a run waits for tools to end what goes on elsewhere."""
+
+
+@runtime_checkable
+class Withdraws(Protocol):
+    """The `kept_open` of a function whose calls go on elsewhere while their runs park.
+
+    An agent on another machine is such an object.
+    """
+
+    async def withdraw(self, context: ToolContext) -> None:
+        """End a call whose run ends before the call has a result.
+
+        Args:
+            context: the call, with its last question and state in `answer`; None if it had none.
+        """
+        ...
 
 
 @final
@@ -62,6 +86,37 @@ class Toolbox:
         same._tools, same.specs, same.added = self._tools, self.specs, ()
         same.get = self.get
         return same
+
+    async def withdraw(self, run: Run[Any], unbegun: Container[int]) -> None:
+        """End what the pending calls of a run have begun elsewhere; a failure is only logged.
+
+        Args:
+            run: the run, which ends before these calls have results.
+            unbegun: the ids of calls that have not started.
+        """
+        calls = [
+            effect
+            for effect in run.pending.values()
+            if isinstance(effect, CallTool | AskHuman) and effect.id not in unbegun
+        ]
+        for call in calls:
+            tool = self._tools.get(call.call.name)
+            held = None if tool is None else tool.kept_open
+            if not isinstance(held, Withdraws):
+                continue
+            if isinstance(call, CallTool):
+                answer = call.answer
+            elif call.question is None and not call.unknown:
+                continue  # A gate asks about it: the call has not started.
+            else:
+                asked = call.question
+                answer = None if asked is None else ToolAnswer(asked, approved=False)
+            context = ToolContext(run.id, call.key, call.call.id, run.turn.number, answer=answer)
+            try:
+                async with asyncio.timeout(WITHDRAW_S):
+                    await held.withdraw(context)
+            except Exception:  # the boundary: the run ends in any case
+                LOG.exception("run %s: a call of tool %r may go on", run.id, call.call.name)
 
     def add(self, tools: Iterable[Callable[..., object]]) -> tuple[AnyTool, ...]:
         """Add tools and return them; an added tool replaces a tool of the same name.

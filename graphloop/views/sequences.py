@@ -176,7 +176,7 @@ def _event_words(event: Event) -> str:  # noqa: C901, PLR0911 - one for each eve
         case ToolReturned() | ChildEnded():
             return f"{event.status}: {_content(event.content)}"
         case ToolAsked(question=question):
-            return f"asks: {question.text}"
+            return f"asks: {question.text}" if question.text else "goes on"
         case Decided(approved=approved, reason=reason):
             edited = ", with other arguments" if event.arguments else ""
             return _with_reason(f"{'approved' if approved else 'denied'}{edited}", reason)

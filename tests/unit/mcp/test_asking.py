@@ -16,7 +16,7 @@ from graphloop.policy import Approval, approve, decline
 from graphloop.spending import budget
 from graphloop.testing import ScriptedModel
 from graphloop.values import ToolResult
-from tests.mcp_calls import Make, outcome, own, tools_of
+from tests.mcp_calls import Make, outcome, own, tools_of, until
 
 pytestmark = pytest.mark.deadline(50)
 
@@ -111,6 +111,22 @@ async def test_a_held_call_ends_with_its_process(tmp_path: Path) -> None:
     assert result.status == "error"
     assert "'the desk' held the call open" in str(result.content)
     assert "Whether the call took effect is not known." in str(result.content)
+
+
+async def test_a_held_call_ends_with_its_run(tmp_path: Path) -> None:
+    """The person never answers; the server learns that the call is cancelled."""
+    note = tmp_path / "note"
+    server = own(ask=True, mode="legacy")
+    calls = [{"name": "hold", "arguments": {"note": str(note)}}]
+    async with Agent(ScriptedModel([{"calls": calls}]), tools=await server.tools()) as agent:
+        parked = await agent.generate("Hold.")
+        assert note.read_text() == "started"
+        stream = agent.resume_stream(parked)
+        stream.abort("enough")
+        await stream.consume()
+        await until(lambda: note.read_text() == "ended")
+
+    assert (await stream.result()).end_reason == "aborted"
 
 
 async def test_other_calls_go_on_while_a_call_is_held() -> None:

@@ -1,0 +1,135 @@
+"""Asking: what a call keeps of its task, and the questions of a task as questions of a run.
+
+A task that asks for approvals (`graphloop.serve.a2a_app`) asks a person for each of them, and takes
+all decisions in one message. Another task that needs input takes an answer in words.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final, cast
+
+import msgspec
+from a2a.helpers import get_data_parts, get_message_text, new_data_part, new_text_part
+from a2a.types import Part, Task, TaskState
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ..effects import ToolAnswer
+from ..tools import ToolAsks, kept
+
+__all__ = ["TaskKept", "answer_parts", "asked_by", "kept_of", "task_kept", "with_decision"]
+
+IN_WORDS: Final = json.dumps(
+    {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
+)
+DECISION: Final = json.dumps(
+    {
+        "type": "object",
+        "properties": {
+            "edit": {
+                "type": "string",
+                "description": "Arguments in place of the call's own: a JSON object.",
+            }
+        },
+    }
+)
+NO_ANSWER: Final = '{"type":"object","properties":{}}'
+"""The JSON Schema text of an answer without words: the person has done it, or has not."""
+
+
+class TaskKept(Struct, frozen=True, omit_defaults=True):
+    """The facts of a task that the journal keeps: enough for any process to go on with it.
+
+    Attributes:
+        task: the task's id.
+        context: the id of the task's context.
+        asked: the id of the message by which the task asks; empty while it does not.
+        approval: the key of the approval that a person is asked for; empty for other questions.
+        left: the questions about further approvals, by their keys.
+        given: the decisions so far, by their keys.
+    """
+
+    task: str
+    context: str
+    asked: str = ""
+    approval: str = ""
+    left: dict[str, str] = {}
+    given: dict[str, dict[str, object]] = {}
+
+
+def kept_of(task: Task) -> ToolAsks:
+    """Return the exception by which the journal keeps a task that goes on."""
+    return kept(_text(TaskKept(task.id, task.context_id)))
+
+
+def task_kept(answer: ToolAnswer) -> TaskKept:
+    """Return what the journal has kept of a task."""
+    return msgspec.json.decode(answer.question.state, type=TaskKept)
+
+
+def asked_by(name: str, task: Task) -> ToolAsks:
+    """Return the exception by which a task asks a person.
+
+    Args:
+        name: the tool's name, which begins the text.
+        task: a task that needs input, or an authentication outside of the protocol.
+    """
+    said = task.status.message
+    waiting, words = TaskKept(task.id, task.context_id, said.message_id), get_message_text(said)
+    if task.status.state == TaskState.TASK_STATE_AUTH_REQUIRED:
+        text = f"{name} needs an authentication: {words} Say when it is done."
+        return ToolAsks(text, NO_ANSWER, _text(waiting))
+    if questions := _approvals(task):
+        return _next(name, replace(waiting, left=questions))
+    return ToolAsks(f"{name} asks: {words}", IN_WORDS, _text(waiting))
+
+
+def with_decision(name: str, waiting: TaskKept, answer: ToolAnswer) -> TaskKept:
+    """Return what is kept with a person's decision about an approval.
+
+    Raises:
+        ToolAsks: another approval is left, and a person is asked for it.
+    """
+    said: dict[str, object] = {"approved": answer.approved, "reason": answer.reason}
+    edit = json.loads(answer.content or "{}").get("edit")
+    if answer.approved and isinstance(edit, str):
+        said["edit"] = edit
+    waiting = replace(waiting, given={**waiting.given, waiting.approval: said})
+    if waiting.left:
+        raise _next(name, waiting)
+    return waiting
+
+
+def answer_parts(waiting: TaskKept, answer: ToolAnswer) -> list[Part]:
+    """Return the parts of the message that answers a task."""
+    if waiting.given:
+        return [new_data_part(waiting.given)]
+    return [new_text_part(str(json.loads(answer.content or "{}").get("answer", "")))]
+
+
+def _next(name: str, waiting: TaskKept) -> ToolAsks:
+    key, text = next(iter(waiting.left.items()))
+    left = {other: question for other, question in waiting.left.items() if other != key}
+    return ToolAsks(
+        f"{name} asks: {text}", DECISION, _text(replace(waiting, approval=key, left=left))
+    )
+
+
+def _approvals(task: Task) -> dict[str, str]:
+    """Return the questions about the approvals that a task asks for, by their keys."""
+    found: dict[str, str] = {}
+    for data in cast("list[object]", get_data_parts(task.status.message.parts)):
+        asked = cast("dict[str, object]", data).get("approvals") if isinstance(data, dict) else None
+        for one in cast("list[object]", asked if isinstance(asked, list) else []):
+            if not isinstance(one, dict):
+                continue
+            said = cast("dict[str, object]", one)
+            key, tool, arguments = said.get("key"), said.get("tool"), said.get("arguments")
+            if isinstance(key, str) and key:
+                found[key] = f"May {tool} run with {arguments}?"
+    return found
+
+
+def _text(waiting: TaskKept) -> str:
+    return msgspec.json.encode(waiting).decode()
