@@ -25,7 +25,7 @@ from .base import (
 from .codec import Codec, typed_events
 from .journals import fork, graph_name_of, has_run, keep_all, parent_of, renamed, those_within
 from .memory import MemoryStore, running_loop
-from .opening import has_scheme, open_store
+from .opening import has_scheme, open_store, shown_address
 from .round_trip import check_callback_answer, check_state
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ __all__ = [
     "parent_of",
     "renamed",
     "running_loop",
+    "shown_address",
     "those_within",
     "typed_events",
 ]

@@ -188,7 +188,7 @@ class PostgresStore:
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
-        return await self._read(partial(reading.records_of, root=root))
+        return await self._read(partial(reading.listed_runs, root=root))
 
     async def ready(
         self, graphs: Collection[str], limit: int, *, blocked: bool = False
