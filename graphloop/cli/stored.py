@@ -253,7 +253,8 @@ async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
 class Origin:
     """The open store of a run, the store's path, and the command line words that start the run.
 
-    `path` is for people: an address of a server has no password. It is empty if only the Python code of the target can open the store.
+    `path` is for people: an address of a server has no password. It is empty if only the Python
+    code of the target can open the store.
     """
 
     store: Store

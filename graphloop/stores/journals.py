@@ -14,6 +14,7 @@ from ..events import Cancelled, ChildEnded, Event, Started
 from .base import Ask, Bulk, Catalog, Lookup, RunRecord, Store
 
 __all__ = [
+    "NAMED_MAX",
     "expiry_of",
     "fork",
     "graph_name_of",
@@ -31,6 +32,9 @@ __all__ = [
 
 ASKS: Final = Decoder(tuple[Ask, ...])
 AFTER_SLASH: Final = chr(ord("/") + 1)
+
+NAMED_MAX: Final = 10
+"""The maximum number of runs that a survey names of each kind."""
 
 RUNS_TOLD: Final = 10
 """The maximum number of known runs that the error about an unknown run lists."""
@@ -62,9 +66,19 @@ def records_of(rows: Collection[tuple[Any, ...]], root: str | None) -> tuple[Run
     """
     known = {row[0] for row in rows}
     return tuple(
-        RunRecord(*row[:6], parent_of(row[0], known), ASKS.decode(row[6]), row[7])
-        for row in rows
-        if root is None or is_within(row[0], root)
+        RunRecord(
+            run_id,
+            graph,
+            status,
+            events,
+            created_at,
+            updated_at,
+            parent=parent_of(run_id, known),
+            asks=ASKS.decode(asks),
+            target=target,
+        )
+        for run_id, graph, status, events, created_at, updated_at, asks, target in rows
+        if root is None or is_within(run_id, root)
     )
 
 
