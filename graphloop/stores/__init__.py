@@ -22,17 +22,17 @@ from .base import (
     RunRecord,
     Store,
     Survey,
-    Waiting,
+    WaitingRuns,
     Wakes,
 )
 from .codec import Codec, typed_events
-from .diagnosis import Finding, age_text, diagnosed, metrics_text
 from .journals import fork, graph_name_of, has_run, keep_all, parent_of, renamed, those_within
 from .memory import MemoryStore, running_loop
 from .opening import has_scheme, open_store, shown_address
 from .round_trip import check_callback_answer, check_state
 
 if TYPE_CHECKING:
+    from .diagnosis import Need, age_text, diagnosed, metrics_text
     from .jsonl import LOCK, SUFFIX, JsonlStore
     from .postgres import PostgresStore
     from .sqlite import SqliteStore
@@ -45,12 +45,12 @@ __all__ = [
     "Catalog",
     "Closes",
     "Codec",
-    "Finding",
     "JsonlStore",
     "Leases",
     "Lookup",
     "Mailbox",
     "MemoryStore",
+    "Need",
     "Operated",
     "Posted",
     "PostgresStore",
@@ -59,7 +59,7 @@ __all__ = [
     "SqliteStore",
     "Store",
     "Survey",
-    "Waiting",
+    "WaitingRuns",
     "Wakes",
     "age_text",
     "check_callback_answer",
@@ -84,6 +84,7 @@ __all__ = [
 __getattr__ = front_door(
     __name__,
     {
+        ".diagnosis": ("Need", "age_text", "diagnosed", "metrics_text"),
         ".jsonl": (
             "JsonlStore",
             "LOCK",

@@ -32,7 +32,7 @@ __all__ = [
     "RunStatus",
     "Store",
     "Survey",
-    "Waiting",
+    "WaitingRuns",
     "Wakes",
 ]
 
@@ -272,7 +272,7 @@ class Lookup(Protocol):
         ...
 
 
-class Waiting(Struct, frozen=True):
+class WaitingRuns(Struct, frozen=True):
     """The root runs of one graph that wait for a driver.
 
     Attributes:
@@ -304,7 +304,7 @@ class Survey(Struct, frozen=True):
     now: float
     runs: Mapping[str, int]
     oldest: Mapping[str, float]
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingRuns, ...]
     blocked: tuple[str, ...]
     orphans: tuple[str, ...]
     drivers: int

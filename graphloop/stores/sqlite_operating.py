@@ -1,4 +1,4 @@
-"""What an operator asks of a SQLite store: its state, and the end of old runs."""
+"""A SQLite store for its operator: its state, and the end of old runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections import defaultdict
 from sqlite3 import Connection
 from typing import Final
 
-from .base import Survey, Waiting
+from .base import Survey, WaitingRuns
 from .journals import NAMED_MAX
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id
@@ -29,7 +29,7 @@ def survey_of(connection: Connection, now: float) -> Survey:
     """Return the state of the store, from one snapshot."""
     runs: defaultdict[str, int] = defaultdict(int)
     oldest: dict[str, float] = {}
-    waiting: dict[str, Waiting] = {}
+    waiting: dict[str, WaitingRuns] = {}
     blocked: list[str] = []
     children: list[str] = []
     roots: set[str] = set()
@@ -53,8 +53,8 @@ def survey_of(connection: Connection, now: float) -> Survey:
         if status in ("ready", "interrupted"):
             since = updated
         if not is_child and since is not None and since <= now:
-            before = waiting.get(graph, Waiting(graph, 0, since))
-            waiting[graph] = Waiting(graph, before.runs + 1, min(before.since, since))
+            before = waiting.get(graph, WaitingRuns(graph, 0, since))
+            waiting[graph] = WaitingRuns(graph, before.runs + 1, min(before.since, since))
     return Survey(
         now,
         dict(runs),

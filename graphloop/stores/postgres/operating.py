@@ -1,14 +1,14 @@
-"""What an operator asks of a PostgreSQL store: its state, and the end of old runs."""
+"""A PostgreSQL store for its operator: its state, and the end of old runs."""
 
 from __future__ import annotations
 
 from typing import Final, LiteralString
 
-from ..base import Survey, Waiting
+from ..base import Survey, WaitingRuns
 from ..journals import NAMED_MAX
 from .schema import Link
 
-__all__ = ["prune_families", "survey_of"]
+__all__ = ["delete_old", "surveyed"]
 
 STATUSES: Final[LiteralString] = (
     "SELECT CASE WHEN owner IS NULL THEN status WHEN owner IN (SELECT name FROM live) "
@@ -59,7 +59,7 @@ REFERENCES: Final[LiteralString] = (
 )
 
 
-def survey_of(link: Link) -> Survey:
+def surveyed(link: Link) -> Survey:
     """Return the state of the store, from one snapshot."""
     (now,) = link.execute("SELECT now_s()").fetchone() or (0.0,)
     statuses = link.execute(STATUSES).fetchall()
@@ -69,7 +69,7 @@ def survey_of(link: Link) -> Survey:
         now,
         {status: count for status, count, _ in statuses},
         {status: oldest for status, _, oldest in statuses},
-        tuple([Waiting(*row) for row in link.execute(WAITING)]),
+        tuple([WaitingRuns(*row) for row in link.execute(WAITING)]),
         tuple([run_id for (run_id,) in link.execute(BLOCKED, (NAMED_MAX,))]),
         tuple([run_id for (run_id,) in link.execute(ORPHANS, (NAMED_MAX,))]),
         live,
@@ -78,7 +78,7 @@ def survey_of(link: Link) -> Survey:
     )
 
 
-def prune_families(link: Link, older_s: float, limit: int) -> int:
+def delete_old(link: Link, older_s: float, limit: int) -> int:
     """Delete old families that are over, with the media that no other run shows."""
     numbers = [number for (number,) in link.execute(OLD, (older_s, limit))]
     if not numbers:

@@ -214,13 +214,13 @@ class PostgresStore:
 
     async def survey(self) -> Survey:
         """Return the state of the store."""
-        return await self._read(operating.survey_of)
+        return await self._read(operating.surveyed)
 
     async def prune(self, older_s: float, limit: int) -> int:
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
 
         def work(link: Link, _: bool) -> int:  # noqa: FBT001 - the parameter of a callback
-            return operating.prune_families(link, older_s, limit)
+            return operating.delete_old(link, older_s, limit)
 
         return await self._queued(Job("", work))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from graphloop.stores import Survey, Waiting, age_text, diagnosed, metrics_text
+from graphloop.stores import Survey, WaitingRuns, age_text, diagnosed, metrics_text
 
 WELL = Survey(
     1000.0, {"done": 3, "parked": 1}, {"done": 1.0, "parked": 2.0}, (), (), (), 1, 0, {"bytes": 5}
@@ -15,19 +15,19 @@ WELL = Survey(
 def test_a_store_that_is_well_needs_no_person() -> None:
     """A run that has just become ready is no finding, and a parked one waits for people."""
     assert diagnosed(WELL, 1004.0) == []
-    assert diagnosed(replace(WELL, waiting=(Waiting("desk", 1, 940.0),)), 1000.0) == []
+    assert diagnosed(replace(WELL, waiting=(WaitingRuns("desk", 1, 940.0),)), 1000.0) == []
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
         (
-            {"waiting": (Waiting("desk", 2, 900.0),)},
+            {"waiting": (WaitingRuns("desk", 2, 900.0),)},
             "2 runs wait for a driver of 'desk', the first for 1 min: no live worker has an agent "
             "called 'desk', or each slot is taken.",
         ),
         (
-            {"waiting": (Waiting("desk", 1, 900.0),), "drivers": 0},
+            {"waiting": (WaitingRuns("desk", 1, 900.0),), "drivers": 0},
             "1 run waits for a driver of 'desk', the first for 1 min: no worker is live.",
         ),
         (
@@ -64,7 +64,7 @@ def test_an_age_has_one_unit(seconds: float, text: str) -> None:
 
 def test_metrics_are_gauges_with_escaped_labels() -> None:
     """The name of an agent is its author's, and may have any character."""
-    survey = replace(WELL, waiting=(Waiting('a "desk"\\\n', 2, 990.0),))
+    survey = replace(WELL, waiting=(WaitingRuns('a "desk"\\\n', 2, 990.0),))
 
     assert (
         metrics_text(survey)
