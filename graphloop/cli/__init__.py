@@ -37,9 +37,13 @@ COMMANDS: Final = {
     "fork": "Copy the first events of a run to a new run.",
     "watch": "Follow a run that another process drives.",
     "otel": "Send the spans of a run to a trace backend.",
+    "doctor": "Tell what a store needs, and what to do.",
+    "prune": "Delete old runs that are over.",
     "mcp": "Use tools of MCP servers, or serve an agent.",
     "init": "Write a first agent, a test and a topology.",
 }
+FOLDERS: Final = {"doctor": "operating.", "prune": "operating."}
+"""The folder of a command's module, if it is not this one."""
 MAY_BE_BLANK: Final = ("instructions", "reason")
 HELP: Final = """Agents as explicit graphs: run an agent, see it, prove it, resume it.
 
@@ -75,7 +79,8 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
         """Return the called command and its arguments."""
         name, _, rest = super().resolve_command(ctx, args)
-        return name, _loaded(f"{self.name}.{name}" if self.name in COMMANDS else str(name)), rest
+        folder = f"{self.name}." if self.name in COMMANDS else FOLDERS.get(str(name), "")
+        return name, _loaded(f"{folder}{name}"), rest
 
 
 def _settings() -> dict[str, object]:

@@ -24,7 +24,7 @@ import typer
 from ..agent import Runs, root_of
 from ..errors import ConfigError, StoreError, nearest
 from ..policy import Approval
-from ..stores import Ask, Mailbox
+from ..stores import Ask, Mailbox, shown_address
 from .approval import json_object
 from .display import ask_text
 from .errors import Status, tell_error
@@ -66,7 +66,7 @@ def approve_command(
 async def _approve(run: str, call: str, where: str | None, answer: Approval) -> None:
     async with opened(where) as store:
         typed_id = await find_run(store, run, str(where))
-        origin = Origin(store, str(where), ("TARGET",))
+        origin = Origin(store, shown_address(str(where)), ("TARGET",))
         if not isinstance(store, Mailbox):
             raise ConfigError(
                 f"{where}: expected a database (a file such as runs.db), found a directory of JSON "

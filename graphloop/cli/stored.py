@@ -23,10 +23,10 @@ from ..stores import (
     Catalog,
     Closes,
     Mailbox,
-    SqliteStore,
     Store,
     has_scheme,
     open_store,
+    shown_address,
 )
 from .modules import register
 from .target import absolute_target, load_graph
@@ -84,8 +84,8 @@ def _existing(where: str | None) -> Path:
 
 def refuse_unreachable(where: str) -> None:
     """Raise an error if a new SQLite store would be in a folder that does not exist."""
-    folder = Path(where).parent
-    if isinstance(open_store(where), SqliteStore) and not folder.is_dir():
+    store, folder = open_store(where), Path(where).parent
+    if isinstance(store, Closes) and not has_scheme(where) and not folder.is_dir():
         raise ConfigError(
             f"--store {where}: expected a folder at {str(folder)!r}, found none. Fix: create it."
         )
@@ -115,7 +115,7 @@ async def find_run(store: Store, text: str, where: str) -> str:
         raise ConfigError(
             f"{text}: expected a run's id, or its beginning, found no run that has it."
             f"{nearest(text, known)} See all runs with: "
-            f"{_command('runs', '--all', '--store', where)}"
+            f"{_command('runs', '--all', '--store', shown_address(where))}"
         )
     return run_id
 
@@ -253,7 +253,8 @@ async def answers_text(store: Store, run_id: str) -> Mapping[str, str]:
 class Origin:
     """The open store of a run, the store's path, and the command line words that start the run.
 
-    `path` is empty if only the Python code of the target can open the store.
+    `path` is for people: an address of a server has no password. It is empty if only the Python
+    code of the target can open the store.
     """
 
     store: Store
@@ -287,7 +288,7 @@ class Origin:
 def origin_of(store: Store | str | Path, start: Start) -> Origin:
     """Return the `Origin` of a run; if `store` is a path, open the store at the path."""
     if isinstance(store, str | Path):
-        return Origin(open_store(store), str(store), start.words())
+        return Origin(open_store(store), shown_address(store), start.words())
     return Origin(store, "", start.words())
 
 

@@ -26,7 +26,7 @@ from ..driver import RELEASED_AS
 from ..errors import ConfigError
 from ..questions import Pending, pending_of
 from ..replay import replay
-from ..stores import Ask, Catalog, Store
+from ..stores import Ask, Catalog, Store, shown_address
 from .display import ask_text
 from .errors import Status, tell_error
 from .modules import register
@@ -73,7 +73,7 @@ async def _follow(
         run_id = await find_run(store, run, str(where))
         graph = None
         if isinstance(store, Catalog):
-            why = f"{where} records when a run ends"
+            why = f"{shown_address(str(where))} records when a run ends"
             refuse_options({"--target": target, "--with": registers}, why)
         else:
             graph = _graph(run_id, where, target, registers)

@@ -16,19 +16,23 @@ from .base import (
     Leases,
     Lookup,
     Mailbox,
+    Operated,
     Posted,
     ReleaseStatus,
     RunRecord,
     Store,
+    Survey,
+    WaitingRuns,
     Wakes,
 )
 from .codec import Codec, typed_events
 from .journals import fork, graph_name_of, has_run, keep_all, parent_of, renamed, those_within
 from .memory import MemoryStore, running_loop
-from .opening import has_scheme, open_store
+from .opening import has_scheme, open_store, shown_address
 from .round_trip import check_callback_answer, check_state
 
 if TYPE_CHECKING:
+    from .diagnosis import Need, age_text, diagnosed, metrics_text
     from .jsonl import LOCK, SUFFIX, JsonlStore
     from .postgres import PostgresStore
     from .sqlite import SqliteStore
@@ -46,24 +50,32 @@ __all__ = [
     "Lookup",
     "Mailbox",
     "MemoryStore",
+    "Need",
+    "Operated",
     "Posted",
     "PostgresStore",
     "ReleaseStatus",
     "RunRecord",
     "SqliteStore",
     "Store",
+    "Survey",
+    "WaitingRuns",
     "Wakes",
+    "age_text",
     "check_callback_answer",
     "check_state",
+    "diagnosed",
     "fork",
     "graph_name_of",
     "has_run",
     "has_scheme",
     "keep_all",
+    "metrics_text",
     "open_store",
     "parent_of",
     "renamed",
     "running_loop",
+    "shown_address",
     "those_within",
     "typed_events",
 ]
@@ -72,6 +84,7 @@ __all__ = [
 __getattr__ = front_door(
     __name__,
     {
+        ".diagnosis": ("Need", "age_text", "diagnosed", "metrics_text"),
         ".jsonl": (
             "JsonlStore",
             "LOCK",

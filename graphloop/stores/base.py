@@ -3,7 +3,8 @@
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
 all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Bulk` (several
-journals in one write), `Lookup` (whether one run exists) and `Closes`.
+journals in one write), `Lookup` (whether one run exists), `Operated` (surveys and retention) and
+`Closes`.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ __all__ = [
     "Leases",
     "Lookup",
     "Mailbox",
+    "Operated",
     "Posted",
     "ReleaseStatus",
     "RunRecord",
     "RunStatus",
     "Store",
+    "Survey",
+    "WaitingRuns",
     "Wakes",
 ]
 
@@ -265,6 +269,68 @@ class Lookup(Protocol):
 
     async def has(self, run_id: str) -> bool:
         """Whether the run has an event; the cost does not depend on the number of runs."""
+        ...
+
+
+class WaitingRuns(Struct, frozen=True):
+    """The root runs of one graph that wait for a driver.
+
+    Attributes:
+        graph: the name of the graph, which is the name of the agent that drives it.
+        runs: how many there are.
+        since: the time from which the first of them waits, in Unix seconds.
+    """
+
+    graph: str
+    runs: int
+    since: float
+
+
+class Survey(Struct, frozen=True):
+    """The state of a store as an operator sees it, without one journal read.
+
+    Attributes:
+        now: the time by the store's clock, in Unix seconds.
+        runs: maps each status to the number of its runs.
+        oldest: maps each status to the time of the last change of its oldest run.
+        waiting: the root runs that wait for a driver, by graph.
+        blocked: the ids of some blocked runs, the oldest first.
+        orphans: the ids of some child runs whose root run is missing.
+        drivers: the number of live store objects that drive, or may drive, runs.
+        lapsed: the number of drivers that are dead, and whose runs no look has freed yet.
+        sizes: maps a word for a size or a count ("bytes", "dead rows") to its number.
+    """
+
+    now: float
+    runs: Mapping[str, int]
+    oldest: Mapping[str, float]
+    waiting: tuple[WaitingRuns, ...]
+    blocked: tuple[str, ...]
+    orphans: tuple[str, ...]
+    drivers: int
+    lapsed: int
+    sizes: Mapping[str, int]
+
+
+@runtime_checkable
+class Operated(Protocol):
+    """Surveys all runs, and deletes old ones."""
+
+    async def survey(self) -> Survey:
+        """Return the state of the store."""
+        ...
+
+    async def prune(self, older_s: float, limit: int) -> int:
+        """Delete runs that are over, and return how many were deleted.
+
+        A family is deleted as a whole: a root run with its descendants, and all questions of a
+        chat. It goes if each of its runs is over, and has not changed for this time. The media that
+        no other run shows go with it. The caller calls again until the result is 0.
+
+        Args:
+            older_s: the seconds since the last change, by the store's clock.
+            limit: the number of families of one transaction.
+        """
         ...
 
 

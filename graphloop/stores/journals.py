@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
 from ..events import Cancelled, ChildEnded, Event, Started
-from .base import Ask, Bulk, Catalog, Lookup, Store
+from .base import Ask, Bulk, Catalog, Lookup, RunRecord, Store
 
 __all__ = [
+    "NAMED_MAX",
     "expiry_of",
     "fork",
     "graph_name_of",
@@ -21,10 +23,18 @@ __all__ = [
     "keep_all",
     "out_of_order",
     "parent_of",
+    "records_of",
     "renamed",
     "those_within",
     "unknown_run",
+    "within_bounds",
 ]
+
+ASKS: Final = Decoder(tuple[Ask, ...])
+AFTER_SLASH: Final = chr(ord("/") + 1)
+
+NAMED_MAX: Final = 10
+"""The maximum number of runs that a survey names of each kind."""
 
 RUNS_TOLD: Final = 10
 """The maximum number of known runs that the error about an unknown run lists."""
@@ -39,6 +49,37 @@ def parent_of(run_id: str, known: Container[str]) -> str:
 def is_within(run_id: str, root: str) -> bool:
     """Whether `run_id` is the id of the run `root` or of one of its descendants."""
     return run_id == root or run_id.startswith(f"{root}/")
+
+
+def within_bounds(root: str) -> tuple[str, str, str, str]:
+    """Return the ids of `root` and its parent, and the range of the ids of its descendants.
+
+    The ids from the third text up to, but without, the fourth are neighbours in an index.
+    """
+    return root, root.rpartition("/")[0], f"{root}/", f"{root}{AFTER_SLASH}"
+
+
+def records_of(rows: Collection[tuple[Any, ...]], root: str | None) -> tuple[RunRecord, ...]:
+    """Return the records of the rows of a database, without the parent of `root`.
+
+    A row has the run's id, graph, status, number of events, two times, questions and target.
+    """
+    known = {row[0] for row in rows}
+    return tuple(
+        RunRecord(
+            run_id,
+            graph,
+            status,
+            events,
+            created_at,
+            updated_at,
+            parent=parent_of(run_id, known),
+            asks=ASKS.decode(asks),
+            target=target,
+        )
+        for run_id, graph, status, events, created_at, updated_at, asks, target in rows
+        if root is None or is_within(run_id, root)
+    )
 
 
 def expiry_of(asks: Iterable[Ask]) -> float | None:

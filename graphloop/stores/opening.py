@@ -14,16 +14,25 @@ from ..errors import ConfigError
 from .base import Store
 from .codec import Codec
 
-__all__ = ["has_scheme", "open_store"]
+__all__ = ["has_scheme", "open_store", "shown_address"]
 
 DATABASES: Final = (".db", ".sqlite", ".sqlite3")
 SERVERS: Final = ("postgresql", "postgres")
 SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+PASSWORD: Final = re.compile(r"(?<=://)([^:@/?]*):.*(?=@)|&password=[^&]*|(?<=\?)password=[^&]*&?")
+"""A password may have any character; the last @ of an address ends it."""
 
 
 def has_scheme(where: str | Path) -> bool:
     """Whether a store is given by an address of a server, not by a path."""
     return isinstance(where, str) and SCHEME.match(where) is not None
+
+
+def shown_address(where: str | Path) -> str:
+    """Return the address of a store for people and logs: a server's without its password."""
+    return (
+        PASSWORD.sub(r"\1", where) if isinstance(where, str) and has_scheme(where) else str(where)
+    )
 
 
 def open_store(where: str | Path, codec: Codec | None = None) -> Store:

@@ -20,8 +20,8 @@ from typing import TypeVar, final
 
 from ..errors import ConfigError, Fenced
 from ..events import Event
-from . import sqlite_journal, sqlite_leases, sqlite_reading
-from .base import Ask, Posted, ReleaseStatus, RunRecord
+from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
+from .base import Ask, Posted, ReleaseStatus, RunRecord, Survey
 from .beginnings import Beginnings
 from .codec import Codec
 from .journals import graph_name_of, unknown_run
@@ -215,6 +215,19 @@ class SqliteStore:
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
         await self._writer.do(partial(sqlite_journal.note_target, run_id=run_id, target=target))
+
+    async def survey(self) -> Survey:
+        """Return the state of the store."""
+        now = self._clock()
+        nothing = Survey(now, {}, {}, (), (), (), 0, 0, {"bytes": 0, "free bytes": 0})
+        return await self._read(partial(sqlite_operating.survey_of, now=now), nothing)
+
+    async def prune(self, older_s: float, limit: int) -> int:
+        """Delete families of runs that are over, at most `limit`; return how many runs they had."""
+        now = self._clock()
+        return await self._writer.do(
+            lambda connection: sqlite_operating.prune_families(connection, now, older_s, limit)
+        )
 
     async def _read(self, work: Callable[[Connection], T], nothing: T) -> T:
         return await asyncio.to_thread(sqlite_reading.read, self._path, work, nothing)

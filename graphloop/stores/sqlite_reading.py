@@ -10,15 +10,13 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, TypeVar
 
-from msgspec.json import Decoder
-
 from ..errors import StoreError
 from ..events import Event
-from .base import Ask, RunRecord, RunStatus
+from .base import RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
-from .journals import is_within, parent_of
+from .journals import records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
@@ -26,11 +24,9 @@ __all__ = ["overview", "read", "read_journal", "ready", "run_ids", "signals"]
 
 T = TypeVar("T")
 
-ASKS = Decoder(tuple[Ask, ...])
-
 RECORDS: Final = (
-    "SELECT run_id, graph, status, owner, lease_until, next_seq - 1, created, "
-    "updated, asks, target FROM run WHERE next_seq > 1 "
+    "SELECT run_id, graph, status, next_seq - 1, created, updated, "
+    "iif(owner IS NULL, asks, x'5b5d'), target, owner, lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 # Only a child's id has a slash. A run with an owner is interrupted if the owner is dead.
@@ -43,7 +39,6 @@ READY: Final = (
     "WHERE next_seq > 1 AND instr(run_id, '/') = 0 ORDER BY band, updated, run_id"
 )
 IN_ORDER: Final = "ORDER BY number"
-AFTER_SLASH: Final = chr(ord("/") + 1)
 
 
 def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
@@ -131,36 +126,12 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
     if root is None:
         rows = connection.execute(RECORDS + IN_ORDER).fetchall()
     else:
-        parent, _, _ = root.rpartition("/")
-        bounds = (root, parent, f"{root}/", f"{root}{AFTER_SLASH}")
-        rows = connection.execute(RECORDS + WITHIN + IN_ORDER, bounds).fetchall()
-    known = {row[0] for row in rows}
-    return tuple(
-        RunRecord(
-            run_id,
-            graph,
-            _status(status, owner, expired=lease_until <= now),
-            events,
-            created_at,
-            updated_at,
-            parent=parent_of(run_id, known),
-            asks=ASKS.decode(asks) if owner is None else (),
-            target=target,
-        )
-        for (
-            run_id,
-            graph,
-            status,
-            owner,
-            lease_until,
-            events,
-            created_at,
-            updated_at,
-            asks,
-            target,
-        ) in rows
-        if root is None or is_within(run_id, root)
-    )
+        rows = connection.execute(RECORDS + WITHIN + IN_ORDER, within_bounds(root)).fetchall()
+    standing = [
+        (run_id, graph, _status(status, owner, expired=lease_until <= now), *rest)
+        for run_id, graph, status, *rest, owner, lease_until in rows
+    ]
+    return records_of(standing, root)
 
 
 def ready(

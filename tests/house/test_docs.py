@@ -73,3 +73,15 @@ def test_every_row_names_a_test_or_a_reason(page: Path) -> None:
     rows = [row for row in rows_of(page) if row[0] not in headers]
 
     assert [] == [row[0] for row in rows if not answered(row)]
+
+
+def test_the_page_about_own_stores_names_each_ability() -> None:
+    """A protocol that the page leaves out is found by nobody."""
+    tree = ast.parse((ROOT / "graphloop/stores/base.py").read_text("utf-8"))
+    page = (ROOT / "docs/how-to/own-store.md").read_text("utf-8")
+
+    for each in tree.body:
+        if isinstance(each, ast.ClassDef) and each.decorator_list:
+            methods = [one.name for one in each.body if hasattr(one, "name")]
+            told = ", ".join(f"`{name}`" for name in methods)
+            assert f"| `{each.name}` | {told} |" in page

@@ -6,22 +6,17 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache, partial
 from typing import Final, LiteralString
 
-from msgspec.json import Decoder
-
 from ...errors import StoreError
 from ...events import Event
-from ..base import Ask, RunRecord
+from ..base import RunRecord
 from ..blobs import checked_blob
 from ..codec import Codec
-from ..journals import is_within, parent_of
+from ..journals import records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep
 from .schema import Link
 
-__all__ = ["known_ids", "load_events", "posted_answers", "records_of", "waiting_ids"]
-
-ASKS: Final = Decoder(tuple[Ask, ...])
-AFTER_SLASH: Final = chr(ord("/") + 1)
+__all__ = ["known_ids", "listed_runs", "load_events", "posted_answers", "waiting_ids"]
 
 RECORDS: Final[LiteralString] = (
     "SELECT run_id, graph, CASE WHEN owner IS NULL THEN status "
@@ -97,34 +92,15 @@ def posted_answers(link: Link, run_id: str) -> Mapping[str, str]:
     return dict(rows)
 
 
-def records_of(link: Link, root: str | None) -> Sequence[RunRecord]:
+def listed_runs(link: Link, root: str | None) -> Sequence[RunRecord]:
     """Return the records of all runs with events, in the order of their creation.
 
-    With a `root`, the result has only that run and its descendants, whose ids are neighbours in an
-    index.
+    With a `root`, the result has only that run and its descendants.
     """
     if root is None:
-        rows = link.execute(RECORDS + IN_ORDER).fetchall()
-    else:
-        parent, _, _ = root.rpartition("/")
-        bounds = (root, parent, f"{root}/", f"{root}{AFTER_SLASH}")
-        rows = link.execute(RECORDS + WITHIN + IN_ORDER, bounds).fetchall()
-    known = {row[0] for row in rows}
-    return tuple(
-        RunRecord(
-            run_id,
-            graph,
-            status,
-            events,
-            created_at,
-            updated_at,
-            parent=parent_of(run_id, known),
-            asks=ASKS.decode(asks),
-            target=target,
-        )
-        for run_id, graph, status, events, created_at, updated_at, asks, target in rows
-        if root is None or is_within(run_id, root)
-    )
+        return records_of(link.execute(RECORDS + IN_ORDER).fetchall(), None)
+    rows = link.execute(RECORDS + WITHIN + IN_ORDER, within_bounds(root)).fetchall()
+    return records_of(rows, root)
 
 
 def waiting_ids(link: Link, graphs: Collection[str], limit: int, *, blocked: bool) -> list[str]:

@@ -157,7 +157,10 @@ def _check(link: Link, place: str) -> None:
 
 
 def _version(link: Link) -> str | None:
-    (has_tables,) = link.execute("SELECT to_regclass('graphloop.meta')").fetchone() or (None,)
+    # Not to_regclass: after a wait for an advisory lock, it answers from the session's cache.
+    has_tables = link.execute(
+        "SELECT 1 FROM pg_tables WHERE schemaname = 'graphloop' AND tablename = 'meta'"
+    ).fetchone()
     if has_tables is None:
         return None
     row = link.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()

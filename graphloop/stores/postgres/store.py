@@ -20,10 +20,10 @@ import psycopg
 
 from ...errors import ConfigError, StoreError, UnknownRun
 from ...events import Event
-from ..base import Ask, Posted, ReleaseStatus, RunRecord
+from ..base import Ask, Posted, ReleaseStatus, RunRecord, Survey
 from ..codec import Codec
 from ..journals import graph_name_of
-from . import journal, leases, reading
+from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
 from .schema import Link, opened, place_of
@@ -188,7 +188,7 @@ class PostgresStore:
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
-        return await self._read(partial(reading.records_of, root=root))
+        return await self._read(partial(reading.listed_runs, root=root))
 
     async def ready(
         self, graphs: Collection[str], limit: int, *, blocked: bool = False
@@ -211,6 +211,18 @@ class PostgresStore:
             journal.record_target(link, run_id, target)
 
         await self._queued(Job(run_id, work))
+
+    async def survey(self) -> Survey:
+        """Return the state of the store."""
+        return await self._read(operating.surveyed)
+
+    async def prune(self, older_s: float, limit: int) -> int:
+        """Delete families of runs that are over, at most `limit`; return how many runs they had."""
+
+        def work(link: Link, _: bool) -> int:  # noqa: FBT001 - the parameter of a callback
+            return operating.delete_old(link, older_s, limit)
+
+        return await self._queued(Job("", work))
 
     def _queued(self, job: Job[T]) -> asyncio.Future[T]:
         self._writer.put(job)

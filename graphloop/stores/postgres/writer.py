@@ -22,7 +22,7 @@ from contextlib import suppress
 from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 import psycopg
-from psycopg.errors import DeadlockDetected, UniqueViolation
+from psycopg.errors import DeadlockDetected, ReadOnlySqlTransaction, UniqueViolation
 
 from ...errors import GraphloopError, StoreError
 from . import journal, leases
@@ -38,6 +38,8 @@ LOG: Final = logging.getLogger("graphloop")
 
 JOBS_MAX: Final = 1000
 BEATS_PER_LEASE: Final = 3
+AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
+"""The errors of a server that may be back soon: stopped, full, or a standby after a failover."""
 ATTEMPTS_MAX: Final = 50
 """How often a transaction is done again that met another writer of the same row."""
 PAUSE_S: Final = 0.05
@@ -115,11 +117,11 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
     while True:
         try:
             return attempt(is_again)
-        except (psycopg.OperationalError, psycopg.InterfaceError) as error:
+        except AWAY as error:
             if time.monotonic() >= end:
                 raise StoreError(
-                    f"{place_of(dsn)}: expected a PostgreSQL server that answers, found: "
-                    f"{told(error)}. Fix: start it, or mend the address."
+                    f"{place_of(dsn)}: expected a PostgreSQL server that answers and takes writes, "
+                    f"found: {told(error)}. Fix: start it, give it room, or mend the address."
                 ) from error
             LOG.warning("%s does not answer, and is asked again: %s", place_of(dsn), told(error))
         except psycopg.Error as error:
@@ -242,7 +244,11 @@ class PostgresWriter:
                 self._link = None
                 self._link = self._opened()
                 self._was_open = True
-            work(self._link, jobs, is_again)
+            try:
+                work(self._link, jobs, is_again)
+            except ReadOnlySqlTransaction:
+                self._link.close()  # A new connection may lead to the new primary.
+                raise
 
         if not jobs and self._link is None:
             return
@@ -258,9 +264,13 @@ class PostgresWriter:
     def _opened(self) -> Link:
         link = opened(self._dsn)
         link.add_notify_handler(lambda _: self._wake())
-        link.execute(f"LISTEN {CHANNEL}")  # pyright: ignore[reportArgumentType]
-        if self._tenant.is_registered:
-            leases.beat(link, self._tenant)  # The end of the last session has freed its lock.
+        try:
+            link.execute(f"LISTEN {CHANNEL}")  # pyright: ignore[reportArgumentType]
+            if self._tenant.is_registered:
+                leases.beat(link, self._tenant)  # The end of the last session has freed its lock.
+        except BaseException:
+            link.close()
+            raise
         return link
 
     def _wake(self) -> None:

@@ -11,7 +11,7 @@ from graphloop.errors import ConfigError
 from graphloop.events import Setup, Started
 from graphloop.stores.codec import Codec
 from graphloop.stores.jsonl import JsonlStore
-from graphloop.stores.opening import open_store
+from graphloop.stores.opening import open_store, shown_address
 from graphloop.stores.sqlite import SqliteStore
 from tests.unit.stores.store_process import append_events
 
@@ -53,3 +53,19 @@ def test_a_store_has_the_codec_of_the_graphs_state(tmp_path: Path, name: str) ->
     asyncio.run(append_events(store, "r", 1, event))
 
     assert [event] == list(asyncio.run(store.load("r")))
+
+
+@pytest.mark.parametrize(
+    ("where", "shown"),
+    [
+        ("postgresql://ann:s3cret@host:5432/runs", "postgresql://ann@host:5432/runs"),
+        ("postgres://ann:s3/cr@t?@host/runs", "postgres://ann@host/runs"),
+        ("postgresql://host/runs?user=ann&password=s3cret", "postgresql://host/runs?user=ann"),
+        ("postgresql://h/r?password=s3cret&user=ann", "postgresql://h/r?user=ann"),
+        ("postgresql://ann@host:5432/runs", "postgresql://ann@host:5432/runs"),
+        ("runs:2@home.db", "runs:2@home.db"),
+    ],
+)
+def test_a_shown_address_has_no_password(where: str, shown: str) -> None:
+    """Terminals are recorded, and logs are read by others."""
+    assert shown == shown_address(where)

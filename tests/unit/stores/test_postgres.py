@@ -13,13 +13,14 @@ import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from graphloop.errors import ConfigError, Fenced, StoreError
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores import open_store
 from graphloop.stores.base import Ask
-from graphloop.stores.postgres import PostgresStore
+from graphloop.stores.postgres import PostgresStore, schema
 from graphloop.stores.postgres.schema import Link, opened
 from tests.postgres_server import Missing, Server, database
 
@@ -212,6 +213,24 @@ async def test_a_server_that_does_not_answer_is_named_without_its_password() -> 
         with pytest.raises(StoreError, match=place) as caught:
             await work
         assert "secret" not in str(caught.value)
+    await store.aclose()
+
+
+async def test_of_two_first_uses_one_creates_the_tables(dsn: str) -> None:
+    """The second has waited, and finds the tables that it did not find before."""
+    store = PostgresStore(dsn)
+    with psycopg.connect(dsn) as first, psycopg.connect(dsn, autocommit=True) as seen:
+        first.execute("SELECT pg_advisory_xact_lock(%s, 0)", (schema.LOCK_CLASS,))
+        second = asyncio.ensure_future(store.append("r", 1, started("r")))
+        while not seen.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        first.execute("SET search_path TO graphloop")
+        for statement in schema.TABLES:
+            first.execute(statement)
+        first.commit()
+        await second
+
+    assert await store.runs() == ["r"]
     await store.aclose()
 
 

@@ -1,0 +1,141 @@
+"""Diagnosis: the needs that an operator reads of a survey, and the numbers that a machine graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from .base import Survey, WaitingRuns
+
+__all__ = ["Need", "age_text", "diagnosed", "metrics_text"]
+
+WAIT_S_MAX: Final = 60.0
+"""A run that no driver takes for longer needs a person."""
+SKEW_S_MAX: Final = 5.0
+DRIVERS_OF_A_FILE_MAX: Final = 3
+"""With more, the slowest appends to a SQLite file pass those to a server (measured)."""
+DEAD_ROWS_MAX: Final = 100_000
+CONNECTIONS_SHARE_MAX: Final = 0.8
+UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+class Need(NamedTuple):
+    """A fact about a store that needs a person.
+
+    Attributes:
+        text: the finding, as a sentence.
+        fix: what to do about it.
+    """
+
+    text: str
+    fix: str
+
+
+def age_text(seconds: float) -> str:
+    """Return a duration in its largest unit, such as "3 h"."""
+    size, unit = next((one for one in UNITS if seconds >= one[0]), (1, "s"))
+    return f"{max(0.0, seconds) // size:.0f} {unit}"
+
+
+def diagnosed(survey: Survey, clock: float) -> Sequence[Need]:
+    """Return what needs a person; empty if all is well.
+
+    Args:
+        survey: the survey of a store.
+        clock: the time by this machine's clock, in Unix seconds.
+    """
+    return [
+        *[
+            _untaken(each, survey)
+            for each in survey.waiting
+            if survey.now - each.since > WAIT_S_MAX
+        ],
+        *_runs(survey),
+        *_machine(survey, clock),
+    ]
+
+
+def _untaken(waiting: WaitingRuns, survey: Survey) -> Need:
+    why = f"no live worker has an agent called {waiting.graph!r}, or each slot is taken"
+    fix = f"start a worker with the agent {waiting.graph!r}, or more workers"
+    if survey.drivers == 0:
+        why, fix = "no worker is live", f"start a worker with the agent {waiting.graph!r}"
+    runs = "1 run waits" if waiting.runs == 1 else f"{waiting.runs} runs wait"
+    return Need(
+        f"{runs} for a driver of {waiting.graph!r}, the first for "
+        f"{age_text(survey.now - waiting.since)}: {why}.",
+        f"{fix}.",
+    )
+
+
+def _runs(survey: Survey) -> Iterator[Need]:
+    if survey.blocked:
+        yield Need(
+            f"{survey.runs['blocked']} blocked: the code of the last worker did not fit the "
+            f"journal of {_named(survey.blocked)}.",
+            "start a worker with the code that drove them (its log names the event that does not "
+            "fit), or copy a run up to an event that fits: graphloop fork RUN --at N.",
+        )
+    if survey.orphans:
+        yield Need(
+            f"child runs without their root run: {_named(survey.orphans)}.",
+            "restore the root run from a backup; no driver reaches them without it.",
+        )
+
+
+def _machine(survey: Survey, clock: float) -> Iterator[Need]:
+    if abs(skew_s := clock - survey.now) > SKEW_S_MAX:
+        word = "ahead of" if skew_s > 0 else "behind"
+        yield Need(
+            f"the clock of this machine is {age_text(abs(skew_s))} {word} the store's: questions "
+            "expire too early or too late.",
+            "set the clock (NTP), on this machine or on the server.",
+        )
+    sizes = survey.sizes
+    if "free bytes" in sizes and survey.drivers > DRIVERS_OF_A_FILE_MAX:
+        yield Need(
+            f"{survey.drivers} processes write one SQLite file: each waits for the others.",
+            "keep the runs in PostgreSQL (docs/how-to/many-machines.md).",
+        )
+    if sizes.get("dead rows", 0) > DEAD_ROWS_MAX:
+        yield Need(
+            f"{sizes['dead rows']} dead rows wait for a vacuum.",
+            "VACUUM the schema graphloop, and see why autovacuum does not.",
+        )
+    if sizes.get("connections", 0) > CONNECTIONS_SHARE_MAX * sizes.get("connections at most", 1):
+        yield Need(
+            f"{sizes['connections']} of {sizes['connections at most']} connections are open.",
+            "raise max_connections, or run fewer processes.",
+        )
+
+
+def _named(run_ids: Sequence[str]) -> str:
+    return ", ".join(run_ids)
+
+
+def metrics_text(survey: Survey) -> str:
+    """Return the survey in the text format of Prometheus, with ages by the store's clock."""
+    lines = [
+        *_metric("runs", "status", survey.runs),
+        *_metric(
+            "oldest_run_seconds",
+            "status",
+            {status: survey.now - at for status, at in survey.oldest.items()},
+        ),
+        *_metric("waiting_runs", "graph", {each.graph: each.runs for each in survey.waiting}),
+        *_metric(
+            "waiting_seconds",
+            "graph",
+            {each.graph: survey.now - each.since for each in survey.waiting},
+        ),
+        *_metric("drivers", "state", {"live": survey.drivers, "lapsed": survey.lapsed}),
+        *_metric("size", "of", survey.sizes),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _metric(name: str, label: str, values: Mapping[str, float]) -> Iterator[str]:
+    yield f"# TYPE graphloop_{name} gauge"
+    for key, number in values.items():
+        text = key.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        yield f'graphloop_{name}{{{label}="{text}"}} {max(0, number):.10g}'

@@ -1,0 +1,100 @@
+"""A PostgreSQL store for its operator: its state, and the end of old runs."""
+
+from __future__ import annotations
+
+from typing import Final, LiteralString
+
+from ..base import Survey, WaitingRuns
+from ..journals import NAMED_MAX
+from .schema import Link
+
+__all__ = ["delete_old", "surveyed"]
+
+STATUSES: Final[LiteralString] = (
+    "SELECT CASE WHEN owner IS NULL THEN status WHEN owner IN (SELECT name FROM live) "
+    "THEN 'running' ELSE 'interrupted' END AS told, count(*), min(updated) "
+    "FROM run WHERE begun GROUP BY told"
+)
+WAITING: Final[LiteralString] = (
+    "SELECT graph, count(*), min(CASE WHEN status = 'parked' THEN wake_at ELSE updated END) "
+    "FROM run WHERE begun AND owner IS NULL AND strpos(run_id, '/') = 0 "
+    "AND (status IN('ready', 'interrupted') OR wake_at <= now_s()) GROUP BY graph ORDER BY graph"
+)
+BLOCKED: Final[LiteralString] = (
+    "SELECT run_id FROM run WHERE begun AND status = 'blocked' ORDER BY updated LIMIT %s"
+)
+ORPHANS: Final[LiteralString] = (
+    "SELECT run_id FROM run r WHERE begun AND strpos(run_id, '/') > 0 AND NOT EXISTS(SELECT 1 "
+    "FROM run p WHERE p.begun AND p.run_id = split_part(r.run_id, '/', 1)) ORDER BY run_id LIMIT %s"
+)
+DRIVERS: Final[LiteralString] = (
+    "SELECT (SELECT count(*) FROM live), "
+    "count(*) FILTER (WHERE name NOT IN (SELECT name FROM live)) FROM worker"
+)
+SIZES: Final[LiteralString] = (
+    "SELECT pg_database_size(current_database()), pg_total_relation_size('entry'), "
+    "pg_total_relation_size('run'), pg_total_relation_size('blob'), "
+    "(SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables "
+    "WHERE schemaname = 'graphloop')::bigint, "
+    "(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'), "
+    "current_setting('max_connections')::int"
+)
+WORDS: Final = (
+    *("bytes", "bytes of events", "bytes of runs", "bytes of media"),
+    *("dead rows", "connections", "connections at most"),
+)
+
+# The questions of a chat have the ids "chat.1", "chat.2": each reads the one before.
+OLD: Final[LiteralString] = (
+    "WITH member AS (SELECT *, regexp_replace(split_part(run_id, '/', 1), '\\.[0-9]+$', '') "
+    "AS family FROM run) SELECT number FROM run WHERE number IN (SELECT number FROM member "
+    "WHERE family IN (SELECT family FROM member GROUP BY family HAVING bool_and(begun "
+    "AND owner IS NULL AND status IN('done', 'failed', 'cancelled') "
+    "AND updated <= now_s() - %s) LIMIT %s)) "
+    "ORDER BY number FOR UPDATE"
+)
+REFERENCES: Final[LiteralString] = (
+    "SELECT DISTINCT (regexp_matches(convert_from(data, 'UTF8'), 'sha256:[0-9a-f]{64}', 'g'))[1] "
+    "FROM entry WHERE run = ANY(%s) AND position('sha256:'::bytea IN data) > 0"
+)
+
+
+def surveyed(link: Link) -> Survey:
+    """Return the state of the store, from one snapshot."""
+    (now,) = link.execute("SELECT now_s()").fetchone() or (0.0,)
+    statuses = link.execute(STATUSES).fetchall()
+    live, lapsed = link.execute(DRIVERS).fetchone() or (0, 0)
+    sizes = link.execute(SIZES).fetchone() or ()
+    return Survey(
+        now,
+        {status: count for status, count, _ in statuses},
+        {status: oldest for status, _, oldest in statuses},
+        tuple([WaitingRuns(*row) for row in link.execute(WAITING)]),
+        tuple([run_id for (run_id,) in link.execute(BLOCKED, (NAMED_MAX,))]),
+        tuple([run_id for (run_id,) in link.execute(ORPHANS, (NAMED_MAX,))]),
+        live,
+        lapsed,
+        dict(zip(WORDS, sizes, strict=True)),
+    )
+
+
+def delete_old(link: Link, older_s: float, limit: int) -> int:
+    """Delete old families that are over, with the media that no other run shows."""
+    numbers = [number for (number,) in link.execute(OLD, (older_s, limit))]
+    if not numbers:
+        return 0
+    shown = [digest for (digest,) in link.execute(REFERENCES, (numbers,))]
+    link.execute("DELETE FROM signal WHERE run = ANY(%s)", (numbers,))
+    link.execute("DELETE FROM entry WHERE run = ANY(%s)", (numbers,))
+    link.execute("DELETE FROM run WHERE number = ANY(%s)", (numbers,))
+    if shown:
+        # A run that is being written may show one of these: its append names its media before its
+        # event, in one transaction. The lock waits for such appends, and the next statement sees
+        # their events; a later append waits for this transaction, and writes its media again.
+        link.execute("LOCK TABLE blob IN SHARE ROW EXCLUSIVE MODE")
+        link.execute(
+            "DELETE FROM blob WHERE digest = ANY(%s) AND NOT EXISTS(SELECT 1 FROM entry "
+            "WHERE position(convert_to(digest, 'UTF8') IN entry.data) > 0)",
+            (shown,),
+        )
+    return len(numbers)

@@ -1,0 +1,121 @@
+"""A SQLite store for its operator: its state, and the end of old runs."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from sqlite3 import Connection
+from typing import Final
+
+from .base import Survey, WaitingRuns
+from .journals import NAMED_MAX
+from .sqlite_leases import is_dead
+from .sqlite_schema import entry_id
+
+__all__ = ["prune_families", "survey_of"]
+
+RUNS: Final = (
+    "SELECT run_id, graph, status, owner, lease_until, updated, wake_at, next_seq > 1 FROM run "
+    "ORDER BY updated"
+)
+OVER: Final = ("done", "failed", "cancelled")
+QUESTION: Final = re.compile(r"\.[0-9]+$")
+"""The end of the id of a question of a chat, which reads the question before it: "chat.2"."""
+
+REFERENCE: Final = re.compile(rb"sha256:[0-9a-f]{64}")
+
+
+def survey_of(connection: Connection, now: float) -> Survey:
+    """Return the state of the store, from one snapshot."""
+    runs: defaultdict[str, int] = defaultdict(int)
+    oldest: dict[str, float] = {}
+    waiting: dict[str, WaitingRuns] = {}
+    blocked: list[str] = []
+    children: list[str] = []
+    roots: set[str] = set()
+    owners: dict[str, bool] = {}
+    for run_id, graph, left_as, owner, lease_until, updated, wake_at, begun in connection.execute(
+        RUNS
+    ):
+        if not begun:
+            continue
+        status: str = left_as
+        if owner is not None:
+            owners[owner] = lease_until > now and not is_dead(owner)
+            status = "running" if owners[owner] else "interrupted"
+        runs[status] += 1
+        oldest.setdefault(status, updated)
+        is_child = "/" in run_id
+        (children.append if is_child else roots.add)(run_id)
+        if status == "blocked":
+            blocked.append(run_id)
+        since: float | None = wake_at if status == "parked" else None
+        if status in ("ready", "interrupted"):
+            since = updated
+        if not is_child and since is not None and since <= now:
+            before = waiting.get(graph, WaitingRuns(graph, 0, since))
+            waiting[graph] = WaitingRuns(graph, before.runs + 1, min(before.since, since))
+    return Survey(
+        now,
+        dict(runs),
+        oldest,
+        tuple([waiting[graph] for graph in sorted(waiting)]),
+        tuple(blocked[:NAMED_MAX]),
+        tuple([one for one in children if one.partition("/")[0] not in roots][:NAMED_MAX]),
+        sum(owners.values()),
+        len(owners) - sum(owners.values()),
+        _sizes(connection),
+    )
+
+
+def _sizes(connection: Connection) -> dict[str, int]:
+    (pages,) = connection.execute("PRAGMA page_count").fetchone()
+    (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    return {"bytes": pages * size, "free bytes": free * size}
+
+
+def prune_families(connection: Connection, now: float, older_s: float, limit: int) -> int:
+    """Delete old families that are over, with the media that no other run shows.
+
+    The parts of conversations stay (`beginnings.py`), and what they show: a store object that is
+    open remembers which parts are saved.
+    """
+    families: defaultdict[str, list[tuple[int, str, bool]]] = defaultdict(list)
+    for number, run_id, status, owner, updated in connection.execute(
+        "SELECT number, run_id, status, owner, updated FROM run ORDER BY number"
+    ):
+        is_old = owner is None and status in OVER and updated <= now - older_s
+        family = QUESTION.sub("", run_id.partition("/")[0])
+        families[family].append((number, run_id, is_old))
+    old = [runs for runs in families.values() if all(is_old for *_, is_old in runs)][:limit]
+    shown: set[bytes] = set()
+    for number, run_id, _ in [run for runs in old for run in runs]:
+        bounds = entry_id(number, 0), entry_id(number + 1, 0)
+        for (data,) in connection.execute(
+            "SELECT data FROM entry WHERE id >= ? AND id < ?", bounds
+        ):
+            shown.update(REFERENCE.findall(data))
+        connection.execute("DELETE FROM signal WHERE run_id = ?", (run_id,))
+        connection.execute("DELETE FROM entry WHERE id >= ? AND id < ?", bounds)
+        connection.execute("DELETE FROM run WHERE number = ?", (number,))
+    _forget_media(connection, shown)
+    return sum(map(len, old))
+
+
+def _forget_media(connection: Connection, shown: set[bytes]) -> None:
+    """Delete these media, but for those that an event or a part of a conversation shows."""
+    left = set(shown)
+    for table in ("entry", "blob"):
+        for (data,) in connection.execute(f"SELECT data FROM {table}") if left else ():  # noqa: S608
+            if table == "entry" or data.startswith(PART):
+                left.difference_update(REFERENCE.findall(data))
+    for digest in left:
+        connection.execute(
+            "DELETE FROM blob WHERE digest = ? AND substr(data, 1, ?) <> ?",
+            (digest.decode(), len(PART), PART),
+        )
+
+
+PART: Final = b'{"before":'
+"""The first bytes of a part of a conversation."""

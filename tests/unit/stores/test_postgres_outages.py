@@ -1,0 +1,159 @@
+"""A PostgreSQL server that is full, has become a standby, or hides behind a pooler."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Generator
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psycopg
+import pytest
+
+from graphloop.errors import StoreError
+from graphloop.events import Cancelled, Setup, Started
+from graphloop.stores.postgres import PostgresStore
+from tests.postgres_server import database
+
+FULL = b"""
+CREATE FUNCTION graphloop.no_room() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN RAISE EXCEPTION 'could not extend file: No space left on device'
+    USING ERRCODE = 'disk_full'; END $$;
+CREATE TRIGGER no_room BEFORE INSERT ON graphloop.entry EXECUTE FUNCTION graphloop.no_room();
+"""
+ROOM = b"DROP FUNCTION graphloop.no_room() CASCADE"
+LATE = Cancelled(1.0, "late")
+BEGUN = Started(1.0, "r", "a graph", (), Setup())
+
+
+@pytest.fixture
+def dsn(postgres: str) -> str:
+    """The address of an empty database."""
+    return database(postgres)
+
+
+def do(dsn: str, statement: bytes) -> None:
+    """Do a statement on a connection of the test's own."""
+    with psycopg.connect(dsn, autocommit=True) as link:
+        link.execute(statement)
+
+
+async def waited(caplog: pytest.LogCaptureFixture, text: str) -> None:
+    """Wait until the store has told that it waits."""
+    while not any(text in one.getMessage() for one in caplog.records):  # noqa: ASYNC110
+        await asyncio.sleep(0)
+
+
+async def test_a_full_disk_is_waited_for_and_told(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An operator gives room, and no run has failed meanwhile."""
+    store = PostgresStore(dsn)
+    await store.claim("r")
+    await store.append("r", 1, BEGUN)
+    do(dsn, FULL)
+    late = asyncio.ensure_future(store.append("r", 2, LATE))
+    await waited(caplog, "No space left")
+    assert await store.load("r") == (BEGUN,)
+    do(dsn, ROOM)
+    await late
+
+    assert await store.load("r") == (BEGUN, LATE)
+    await store.aclose()
+
+
+async def test_a_disk_that_stays_full_refuses_the_append_and_keeps_the_rest(dsn: str) -> None:
+    """The refused event can be appended later, under the same number."""
+    store = PostgresStore(dsn, patience_s=0.001)
+    await store.claim("r")
+    await store.append("r", 1, BEGUN)
+    do(dsn, FULL)
+    with pytest.raises(StoreError, match=r"found: .*No space left.* Fix: .*give it room"):
+        await store.append("r", 2, LATE)
+    do(dsn, ROOM)
+    await store.append("r", 2, LATE)
+
+    assert await store.load("r") == (BEGUN, LATE)
+    await store.aclose()
+
+
+async def test_a_primary_that_became_a_standby_is_waited_for(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """After a failover the old address may take no writes; a new connection finds the primary."""
+    store = PostgresStore(dsn)
+    await store.claim("r")
+    await store.append("r", 1, BEGUN)
+    name = urlsplit(dsn).path[1:].encode()
+    do(dsn, b"ALTER DATABASE " + name + b" SET default_transaction_read_only = on")
+    do(
+        dsn,
+        b"SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+        b"WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    late = asyncio.ensure_future(store.append("r", 2, LATE))
+    await waited(caplog, "read-only transaction")
+    do(dsn, b"BEGIN READ WRITE; ALTER DATABASE " + name + b" RESET ALL; COMMIT")
+    await late
+
+    assert await store.load("r") == (BEGUN, LATE)
+    await store.aclose()
+
+
+def answers(port: int) -> bool:
+    """Whether a server listens."""
+    with socket.socket() as tried:
+        return tried.connect_ex(("127.0.0.1", port)) == 0
+
+
+@pytest.fixture(params=["transaction", "session", "statement"])
+def pooled(dsn: str, request: pytest.FixtureRequest) -> Generator[str]:
+    """Yield the address of a pooler before the database, in each of its modes."""
+    pooler = shutil.which("pgbouncer") or shutil.which("/usr/sbin/pgbouncer")
+    if pooler is None:
+        pytest.skip("no pgbouncer on this machine (apt install pgbouncer)")
+    server = urlsplit(dsn)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = int(free.getsockname()[1])
+    nobody = 65534 if os.geteuid() == 0 else None  # It refuses to run as root.
+    with tempfile.TemporaryDirectory() as made:
+        Path(made).chmod(0o755)
+        Path(made, "users.txt").write_text(f'"{server.username}" ""\n')
+        Path(made, "pgbouncer.ini").write_text(
+            f"[databases]\n* = host={server.hostname} port={server.port}\n[pgbouncer]\n"
+            f"listen_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\n"
+            f"auth_type = trust\nauth_file = users.txt\npool_mode = {request.param}\n"
+        )
+        running = subprocess.Popen(
+            [pooler, "-q", "pgbouncer.ini"],
+            cwd=made,
+            stderr=subprocess.DEVNULL,
+            user=nobody,
+            group=nobody,
+            extra_groups=None if nobody is None else [],
+        )
+        try:
+            while not answers(port):
+                assert running.poll() is None, "the pooler has ended"
+            yield server._replace(netloc=f"{server.username}@127.0.0.1:{port}").geturl()
+        finally:
+            running.terminate()
+            running.wait()
+
+
+async def test_a_pooler_is_refused_with_the_reason(dsn: str, pooled: str) -> None:
+    """Under one that lends a session for a transaction, a worker's lock would be another's.
+
+    The work fails before the first write: no table is created through the pooler.
+    """
+    store = PostgresStore(pooled)
+    with pytest.raises(StoreError, match="found a connection pooler"):
+        await store.append("r", 1, BEGUN)
+    await store.aclose()
+    with psycopg.connect(dsn) as link:
+        assert link.execute("SELECT to_regclass('graphloop.run')").fetchone() == (None,)
