@@ -19,11 +19,24 @@ from .base import (
     Posted,
     ReleaseStatus,
     RunRecord,
+    RunStatus,
     Store,
     Wakes,
 )
 from .codec import Codec, typed_events
-from .journals import fork, graph_name_of, has_run, keep_all, parent_of, renamed, those_within
+from .journals import (
+    CommandKind,
+    RunCommand,
+    commands_in,
+    fork,
+    graph_name_of,
+    has_run,
+    is_command,
+    keep_all,
+    parent_of,
+    renamed,
+    those_within,
+)
 from .memory import MemoryStore, running_loop
 from .opening import has_scheme, open_store
 from .round_trip import check_callback_answer, check_state
@@ -41,6 +54,7 @@ __all__ = [
     "Catalog",
     "Closes",
     "Codec",
+    "CommandKind",
     "JsonlStore",
     "Leases",
     "Lookup",
@@ -49,16 +63,20 @@ __all__ = [
     "Posted",
     "PostgresStore",
     "ReleaseStatus",
+    "RunCommand",
     "RunRecord",
+    "RunStatus",
     "SqliteStore",
     "Store",
     "Wakes",
     "check_callback_answer",
     "check_state",
+    "commands_in",
     "fork",
     "graph_name_of",
     "has_run",
     "has_scheme",
+    "is_command",
     "keep_all",
     "open_store",
     "parent_of",

@@ -18,11 +18,11 @@ from .base import Ask, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
-from .journals import is_within, parent_of
+from .journals import COMMANDS_FROM, COMMANDS_UPTO, is_within, parent_of
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
-__all__ = ["overview", "read", "read_journal", "ready", "run_ids", "signals"]
+__all__ = ["commands_to", "overview", "read", "read_journal", "ready", "run_ids", "signals"]
 
 T = TypeVar("T")
 
@@ -118,8 +118,25 @@ def run_ids(connection: Connection) -> list[str]:
 
 def signals(connection: Connection, run_id: str) -> Mapping[str, str]:
     """Map the key of each answered question of a run to the accepted answer."""
-    rows = connection.execute("SELECT key, data FROM signal WHERE run_id = ?", (run_id,))
+    rows = connection.execute(
+        "SELECT key, data FROM signal WHERE run_id = ? ORDER BY ts, key", (run_id,)
+    )
     return dict(rows.fetchall())
+
+
+def commands_to(
+    connection: Connection, run_ids: Collection[str]
+) -> Mapping[str, Mapping[str, str]]:
+    """Map the id of each of these runs that has commands to them, by key."""
+    named = ", ".join("?" * len(run_ids))
+    found: dict[str, dict[str, str]] = {}
+    for run_id, key, data in connection.execute(
+        f"SELECT run_id, key, data FROM signal WHERE run_id IN ({named}) "  # noqa: S608 - marks only
+        "AND key >= ? AND key < ? ORDER BY ts, key",
+        (*run_ids, COMMANDS_FROM, COMMANDS_UPTO),
+    ):
+        found.setdefault(run_id, {})[key] = data
+    return found
 
 
 def overview(connection: Connection, now: float, root: str | None) -> Sequence[RunRecord]:
@@ -139,12 +156,12 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
         RunRecord(
             run_id,
             graph,
-            _status(status, owner, expired=lease_until <= now),
+            _status(status, owner, is_left=_is_left(owner, lease_until <= now)),
             events,
             created_at,
             updated_at,
             parent=parent_of(run_id, known),
-            asks=ASKS.decode(asks) if owner is None else (),
+            asks=() if _is_left(owner, lease_until <= now) else ASKS.decode(asks),
             target=target,
         )
         for (
@@ -179,7 +196,12 @@ def ready(
     ]
 
 
-def _status(left_as: RunStatus, owner: str | None, *, expired: bool) -> RunStatus:
+def _is_left(owner: str | None, is_expired: bool) -> bool:  # noqa: FBT001 - of a lease
+    """Whether the driver of a run has gone without a release."""
+    return owner is not None and (is_expired or is_dead(owner))
+
+
+def _status(left_as: RunStatus, owner: str | None, *, is_left: bool) -> RunStatus:
     if owner is None:
         return left_as
-    return "interrupted" if expired or is_dead(owner) else "running"
+    return "interrupted" if is_left else "running"
