@@ -358,11 +358,12 @@ class Steered(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class Queued(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """The caller sent a message for the next turn, or a `follow_up` for when the run would end."""
+    """The caller sent a message for the next turn, or a `follow_up`; a `signal_id` counts once."""
 
     at: float
     message: UserMessage
     follow_up: bool = False
+    signal_id: str = ""
 
 
 class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):

@@ -203,11 +203,13 @@ class Inbox(Struct, frozen=True, gc=False):
         steering: messages for the next turn.
         follow_ups: messages to read when the run would otherwise end.
         stopping: the reason of a stop that takes effect after this turn; None without a stop.
+        signals: the ids of the messages that came through a store, also of those read.
     """
 
     steering: tuple[UserMessage, ...] = ()
     follow_ups: tuple[UserMessage, ...] = ()
     stopping: str | None = None
+    signals: frozenset[str] = frozenset()
 
 
 class Counters(Struct, frozen=True, gc=False):

@@ -185,6 +185,8 @@ def _noted(run: Run[S], event: Event) -> Run[S]:
             started = started.difference(event.unbegun)
         return evolve(run, seq=seq, at=at, spent=_spend(run, event, None), started=started)
     match event:
+        case Queued(signal_id=signal_id) if signal_id in inbox.signals:
+            pass  # A store may deliver a message twice.
         case Queued(message=message, follow_up=True):
             inbox = evolve(inbox, follow_ups=(*inbox.follow_ups, message))
         case Queued(message=message):
@@ -195,6 +197,8 @@ def _noted(run: Run[S], event: Event) -> Run[S]:
             return evolve(run, seq=seq, at=at)
         case _:
             raise IllegalEvent(f"run {run.id!r} has started already")
+    if type(event) is Queued and event.signal_id:
+        inbox = evolve(inbox, signals=inbox.signals | {event.signal_id})
     return evolve(run, seq=seq, at=at, spent=_spend(run, event, None), inbox=inbox)
 
 

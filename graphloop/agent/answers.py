@@ -9,21 +9,22 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, cast, final
+from typing import Any, Final, TypeVar, cast, final
 
 from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
-from ..driver import Approver, LeftOpen
+from ..driver import Approver, LeftOpen, Resumption
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
-from ..events import Decided, Event, ToolReturned
+from ..events import Decided, Event, Queued, ToolReturned
 from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, verify
 from ..questions import Pending, ask_key, bad_answer, capability_of, question_of
 from ..run import Run
+from ..stores import commands_in, is_command
 from ..tools import Toolbox, ToolOutcome, outcome_of_error, outcome_of_value
-from ..values import ResultStatus, UserPart
+from ..values import ResultStatus, UserMessage, UserPart, evolve
 from .hooks import lent_deps
 from .inputs import AnswersInput
 from .options import Decide, Decision
@@ -37,7 +38,10 @@ __all__ = [
     "check_given_answer",
     "outcome_of",
     "path_key",
+    "with_commands",
 ]
+
+S = TypeVar("S")
 
 CLIENT_RESULT_CHARS_MAX: Final = 100_000
 RESULT: Final = "=result"
@@ -154,6 +158,8 @@ class Answers(Struct, frozen=True):
         results: dict[str, object] = {}
         given_at: dict[str, float] = {}
         for key, text in posted.items():
+            if is_command(key):
+                continue
             try:
                 said = Decoder(_Posted).decode(text)
             except ValueError as error:
@@ -340,3 +346,19 @@ def approver_alone(own: Approver[Any] | None, run: Run[Any]) -> Approver[Any] | 
     if isinstance(own, ToolApprover) and run.setup.depth:
         return replace(own, above=())
     return own
+
+
+def with_commands(tree: Resumption[S], posted: Mapping[str, str], now: float) -> Resumption[S]:
+    """Return a resumption that also obeys the commands in the mailbox of its run.
+
+    A message that the run has had already counts no second time. The others go before the answers.
+    """
+    heard: list[Queued] = []
+    for command in commands_in(posted):
+        if command.kind == "cancel":
+            tree = evolve(tree, cancelled=command.text)
+        elif command.signal_id not in tree.run.inbox.signals:
+            origin = "steering" if command.kind == "steer" else "follow_up"
+            said = UserMessage(command.text, origin)
+            heard.append(Queued(now, said, command.kind == "follow_up", command.signal_id))
+    return evolve(tree, answers=(*heard, *tree.answers)) if heard else tree

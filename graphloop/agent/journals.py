@@ -19,7 +19,7 @@ from ..states import known_state_type
 from ..stores import Catalog, Mailbox, RunRecord, Store, fork, those_within, typed_events
 from ..tools import Toolbox
 from ..values import Message, SystemMessage, evolve
-from .answers import Answers
+from .answers import Answers, with_commands
 from .inputs import check_run_id
 
 __all__ = [
@@ -237,12 +237,14 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
         answers.refuse_unsigned()
     for each in (run, *below.values()):
         answers.refuse_bad_edits(each, toolboxes[each.id])
+    posted: Mapping[str, str] = {}
     if isinstance(ports.store, Mailbox):
         for key, data in answers.posts(ports.clock()):
             await ports.store.post(run.id, key, uuid4().hex, data)
         posted = await ports.store.posted(run.id)
-        tree, answers = evolve(tree, seen=len(posted)), Answers.of_posts(posted)
-    return _answered(tree, answers, toolboxes, ports)
+        answers = Answers.of_posts(posted)
+        tree = evolve(tree, seen=len(posted))
+    return with_commands(_answered(tree, answers, toolboxes, ports), posted, ports.clock())
 
 
 def refuse_unattended(run: Run[Any]) -> None:

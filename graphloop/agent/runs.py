@@ -16,7 +16,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from time import time
 from typing import Any, Generic, Protocol, TypeAlias, Unpack, final
-from uuid import uuid4
 
 from typing_extensions import TypeVar
 
@@ -117,6 +116,8 @@ class Runs(Generic[O_co, S]):
     async def pending(self, run_id: str) -> tuple[Ask, ...]:
         """Return the pending questions of a parked run and of its child runs.
 
+        While a driver has the run, these are the questions that the run had before.
+
         Raises:
             UnknownRun: there is no such run.
             ConfigError: the run is not parked, or the store keeps no questions and there is no
@@ -157,8 +158,8 @@ class Runs(Generic[O_co, S]):
             answer: the decision; an answer without a token gets the token of the stored question.
 
         Returns:
-            "accepted" for the first answer; "duplicate" if an answer with the same signal id is
-            stored already; "answered" if another answer is.
+            "accepted" for the first answer; "duplicate" if the same answer, or one with the same
+            signal id, is stored already; "answered" if another answer is.
 
         Raises:
             ConfigError: the run does not wait for this call, the store keeps no answers, or the
@@ -168,13 +169,18 @@ class Runs(Generic[O_co, S]):
         run_id, key = root_of(run_id, key)
         terms = self._terms
         async with self._opened() as store:
+            given = approval_from(answer)
+            signal_id = answer.signal_id if isinstance(answer, Approval) else ""
+            signal_id = signal_id or f"{given.approved} {given.reason} {given.edit}"
+            if isinstance(store, Mailbox) and key in await store.posted(run_id):
+                # The run may have gone on since, so that it no longer asks.
+                return await store.post(run_id, key, signal_id, "")
             ask = ask_of(await self._asks(store, run_id), run_id, key)
             if not isinstance(store, Mailbox):
                 raise ConfigError(
                     f"{type(store).__name__} keeps no answers for later. Fix: pass them to "
                     "resume(…, approvals=…), or keep the run in a database, store='runs.db'."
                 )
-            given = approval_from(answer)
             if terms is not None and given.edit:
                 run = state_after(terms.graph, await store.load(run_id))
                 await refuse_edits(run, terms.ports(store), Answers({key: answer}))
@@ -195,8 +201,7 @@ class Runs(Generic[O_co, S]):
             token = given.token or ask.token
             approval = Approval(given.approved, given.reason, given.edit or None, token)
             ((key, data),) = Answers({key: approval}).posts(now)
-            signal_id = answer.signal_id if isinstance(answer, Approval) else ""
-            return await store.post(run_id, key, signal_id or uuid4().hex, data)
+            return await store.post(run_id, key, signal_id, data)
 
     async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
         """Store a denial of a pending call of a parked run; see `approve`."""
@@ -281,6 +286,23 @@ class Runs(Generic[O_co, S]):
         async with self._opened() as store:
             return await self._resumed(store, run_id, answers).result()
 
+    def resume_stream(
+        self, run_id: str, **answers: Unpack[AnswersInput[Any]]
+    ) -> RunStream[O_co, S]:
+        """Return the stream of a run that is resumed; it closes the store that a path names.
+
+        Raises:
+            ConfigError: there is no agent.
+        """
+        given = self._given()
+        if not isinstance(given, str | Path):
+            return self._resumed(given, run_id, answers)
+        store = open_store(given)
+        stream = self._resumed(store, run_id, answers)
+        if isinstance(store, Closes):
+            stream.on_over = store.aclose
+        return stream
+
     async def cancel(self, run_id: str, reason: str = "") -> RunResult[O_co, S]:
         """End a run as `aborted` and return its result; its history has a result for each call.
 
@@ -318,13 +340,17 @@ class Runs(Generic[O_co, S]):
         run = state_after(self._terms.graph, await store.load(run_id))
         return tuple([asked.ask for asked in await waiting(run, self._terms.ports(store))])
 
-    @asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[Store]:
+    def _given(self) -> StoreInput:
         given = self._store
         if given is None and self._terms is not None:
             given = self._terms.shared.stored()
         if given is None:
             raise ConfigError("`store`: expected the store of the runs, found none. Fix: pass it.")
+        return given
+
+    @asynccontextmanager
+    async def _opened(self) -> AsyncGenerator[Store]:
+        given = self._given()
         if not isinstance(given, str | Path):
             yield given
             return

@@ -207,6 +207,8 @@ def resume_run(
         ports = evolve(ports, attended=attended, approve=approve)
         tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
+        if tree.cancelled is not None:
+            driver.abort(tree.cancelled)
         return RunHandle(
             terms.graph,
             ports,

@@ -20,7 +20,7 @@ def asks_of(record: RunRecord) -> tuple[Ask, ...]:
         ConfigError: the run is not parked.
     """
     match record.status:
-        case "parked" | "ready" if record.asks:
+        case "parked" | "ready" | "running" if record.asks:
             return record.asks
         case "running":
             problem = "is being driven. Answer its driver, or wait until it parks"

@@ -33,8 +33,8 @@ LEFT = "the stream was left before the run ended; a run with a store can be resu
 class RunStream(Generic[OutputT_co, S]):
     """A live view of one run: streams of its parts, and its result.
 
-    The run advances only while a reader reads. A reader may stop, and read on or await `result`
-    later. `abort` ends the run; `aclose`, or cancelling a reader, ends the stream.
+    The run advances only while a reader reads. A reader may stop, and read on later. `abort` ends
+    the run; `aclose`, or cancelling a reader, ends the stream. A `signal_id` counts once in a run.
 
     Args:
         open_run: prepares the run at the first read; its error becomes the error of `result`.
@@ -147,7 +147,7 @@ class RunStream(Generic[OutputT_co, S]):
         """
         self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
 
-    def steer(self, message: PromptInput) -> None:
+    def steer(self, message: PromptInput, *, signal_id: str = "") -> None:
         """Add a message that the model reads in its next turn.
 
         A stop condition or a final answer does not end the run before the message is read; hard
@@ -157,9 +157,9 @@ class RunStream(Generic[OutputT_co, S]):
             ConfigError: the message is no prompt, or the stream has ended.
         """
         said = self._said("steer", message, "steering")
-        self._tell(lambda driver: driver.queue(said, follow_up=False))
+        self._tell(lambda driver: driver.queue(said, follow_up=False, signal_id=signal_id))
 
-    def follow_up(self, message: PromptInput) -> None:
+    def follow_up(self, message: PromptInput, *, signal_id: str = "") -> None:
         """Add a message that the model reads after its final answer; several are read in order.
 
         Each answer passes its checks before the model reads the next message. A run that has no
@@ -175,7 +175,7 @@ class RunStream(Generic[OutputT_co, S]):
                 "Lead final answers to a Verify()"
             )
         said = self._said("follow_up", message, "follow_up")
-        self._tell(lambda driver: driver.queue(said, follow_up=True))
+        self._tell(lambda driver: driver.queue(said, follow_up=True, signal_id=signal_id))
 
     async def go_on(
         self, answer: Steered | None, on_part: Callable[[Part], object] | None = None

@@ -141,9 +141,9 @@ class AsyncDriver(Generic[S]):
             self._in_flight.talk = None
             self._scope.interrupt()
 
-    def queue(self, message: UserMessage, *, follow_up: bool) -> None:
+    def queue(self, message: UserMessage, *, follow_up: bool, signal_id: str = "") -> None:
         """Queue a message for the next turn or, if `follow_up`, for when the run would end."""
-        self._tell(Queued(self._ports.clock(), message, follow_up))
+        self._tell(Queued(self._ports.clock(), message, follow_up, signal_id))
 
     def _tell(self, aside: Event) -> None:
         self._recorder.asides.append(aside)

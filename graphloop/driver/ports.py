@@ -156,13 +156,15 @@ Seen: TypeAlias = Step[S] | Shown
 class Resumption(Struct, Generic[S], frozen=True):
     """A run to resume: its journaled state, answers to its pending effects, and its child runs.
 
-    `seen` is the number of answers that were read from the run's mailbox, whatever they answer.
+    `seen` is the number of signals that were read from the run's mailbox, whatever they say.
+    `cancelled` is the reason of a cancellation in the mailbox; None if there is none.
     """
 
     run: Run[S]
     answers: tuple[Event, ...] = ()
     children: Mapping[str, Resumption[Any]] = {}
     seen: int = 0
+    cancelled: str | None = None
 
 
 def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:

@@ -20,13 +20,26 @@ from .base import (
     Posted,
     ReleaseStatus,
     RunRecord,
+    RunStatus,
     Store,
     Survey,
     WaitingRuns,
     Wakes,
 )
 from .codec import Codec, typed_events
-from .journals import fork, graph_name_of, has_run, keep_all, parent_of, renamed, those_within
+from .journals import (
+    CommandKind,
+    RunCommand,
+    commands_in,
+    fork,
+    graph_name_of,
+    has_run,
+    is_command,
+    keep_all,
+    parent_of,
+    renamed,
+    those_within,
+)
 from .memory import MemoryStore, running_loop
 from .opening import has_scheme, open_store, shown_address
 from .round_trip import check_callback_answer, check_state
@@ -45,6 +58,7 @@ __all__ = [
     "Catalog",
     "Closes",
     "Codec",
+    "CommandKind",
     "JsonlStore",
     "Leases",
     "Lookup",
@@ -55,7 +69,9 @@ __all__ = [
     "Posted",
     "PostgresStore",
     "ReleaseStatus",
+    "RunCommand",
     "RunRecord",
+    "RunStatus",
     "SqliteStore",
     "Store",
     "Survey",
@@ -64,11 +80,13 @@ __all__ = [
     "age_text",
     "check_callback_answer",
     "check_state",
+    "commands_in",
     "diagnosed",
     "fork",
     "graph_name_of",
     "has_run",
     "has_scheme",
+    "is_command",
     "keep_all",
     "metrics_text",
     "open_store",

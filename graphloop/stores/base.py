@@ -85,7 +85,8 @@ class RunRecord(Struct, frozen=True):
         created_at: the time of the run's creation, in Unix seconds by the store's clock.
         updated_at: the time of the last event or change of status, in Unix seconds.
         parent: the id of the parent run; empty for a run without a parent.
-        asks: the questions that the run waits for; empty while a driver has the run.
+        asks: the questions that the run waits for; while a driver has the run, those that it waited
+            for when the driver claimed it.
         target: the target of `graphloop run` ("module:agent"); empty if none was recorded.
     """
 
@@ -166,7 +167,7 @@ class Leases(Protocol):
             run_id: the run's id.
             status: the run's status; None for a driver that wrote no event, to keep the stored one.
             asks: the pending questions.
-            seen: how many answers of the run's mailbox the driver has read.
+            seen: how many answers and commands of the run's mailbox the driver has read.
 
         Raises:
             StoreError: this store object has not claimed the run.
@@ -177,9 +178,9 @@ class Leases(Protocol):
 
 @runtime_checkable
 class Mailbox(Protocol):
-    """Keeps answers to a run's questions until its driver reads them; the first answer wins.
+    """Keeps answers and commands to a run until its driver reads them; the first of a key wins.
 
-    An answer makes a parked run "ready", in the same transaction.
+    An answer or a command makes a parked run "ready", in the same transaction.
     """
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
@@ -187,7 +188,7 @@ class Mailbox(Protocol):
 
         Args:
             run_id: the run's id.
-            key: the key of the question (`Ask.key`).
+            key: the key of the question (`Ask.key`), or of a command (`journals.RunCommand.key`).
             signal_id: an id of this answer; sending the same id twice counts as one answer.
             data: the answer, as text.
 
@@ -201,7 +202,7 @@ class Mailbox(Protocol):
         ...
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
-        """Map the key of each answered question of a run to the accepted answer."""
+        """Map the key of each answer and command to a run to its text, in the order of arrival."""
         ...
 
 
@@ -227,7 +228,7 @@ class Catalog(Protocol):
 
 @runtime_checkable
 class Backlog(Protocol):
-    """Finds the runs that wait for a driver."""
+    """Finds what drivers are to do: the runs that wait for one, and the commands to runs."""
 
     async def ready(
         self, graphs: Collection[str], limit: int, *, blocked: bool = False
@@ -247,6 +248,10 @@ class Backlog(Protocol):
             Interrupted and blocked runs first, then those with an answer, then new ones; of each,
             the oldest first.
         """
+        ...
+
+    async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """Map the id of each of these runs that has commands to them, as `Mailbox.posted` does."""
         ...
 
 
@@ -336,10 +341,10 @@ class Operated(Protocol):
 
 @runtime_checkable
 class Wakes(Protocol):
-    """Tells a waiting caller that a run may wait for a driver, also from other processes."""
+    """Tells a waiting caller that a run may need its driver, also from other processes."""
 
     async def woken(self) -> None:
-        """Wait until a run may have become ready.
+        """Wait until a run may have become ready, or has got a command.
 
         News may be lost while the store is not connected: the caller looks from time to time, too.
         """

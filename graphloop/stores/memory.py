@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
-from .journals import expiry_of, graph_name_of, is_within, out_of_order, parent_of
+from .journals import expiry_of, graph_name_of, is_command, is_within, out_of_order, parent_of
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 
@@ -187,16 +187,17 @@ class MemoryStore:
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         known = self._runs() if root is None else self._family(root.partition("/")[0])
+        taken = self._claims.taken
         return tuple(
             RunRecord(
                 run_id,
                 graph_name_of(kept.events[0]),
-                self._status(run_id, kept),
+                status := self._status(run_id, kept),
                 len(kept.events),
                 kept.created_at,
                 kept.updated_at,
                 parent=parent_of(run_id, known),
-                asks=() if run_id in self._claims.taken else kept.asks,
+                asks=kept.asks if status != "interrupted" or run_id not in taken else (),
                 target=kept.target,
             )
             for run_id, kept in known.items()
@@ -216,6 +217,15 @@ class MemoryStore:
             or (status == "parked" and (expiry_of(kept.asks) or math.inf) <= now)
         ]
         return [run_id for _, _, run_id in sorted(waiting)[:limit]]
+
+    async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """Map the id of each of these runs that has commands to them, in the order of arrival."""
+        found: dict[str, dict[str, str]] = {}
+        for run_id in run_ids:
+            for key, data in (await self.posted(run_id)).items():
+                if is_command(key):
+                    found.setdefault(run_id, {})[key] = data
+        return found
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""

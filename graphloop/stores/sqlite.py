@@ -212,6 +212,10 @@ class SqliteStore:
         found: list[str] = await self._read(work, [])
         return found[:limit]
 
+    async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """Map the id of each of these runs that has commands to them, in the order of arrival."""
+        return await self._read(partial(sqlite_reading.commands_to, run_ids=run_ids), {})
+
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
         await self._writer.do(partial(sqlite_journal.note_target, run_id=run_id, target=target))

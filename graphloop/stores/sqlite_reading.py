@@ -16,17 +16,17 @@ from .base import RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
-from .journals import records_of, within_bounds
+from .journals import COMMANDS_FROM, COMMANDS_UPTO, records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
-__all__ = ["overview", "read", "read_journal", "ready", "run_ids", "signals"]
+__all__ = ["commands_to", "overview", "read", "read_journal", "ready", "run_ids", "signals"]
 
 T = TypeVar("T")
 
 RECORDS: Final = (
-    "SELECT run_id, graph, status, next_seq - 1, created, updated, "
-    "iif(owner IS NULL, asks, x'5b5d'), target, owner, lease_until FROM run WHERE next_seq > 1 "
+    "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, owner, "
+    "lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 # Only a child's id has a slash. A run with an owner is interrupted if the owner is dead.
@@ -113,8 +113,25 @@ def run_ids(connection: Connection) -> list[str]:
 
 def signals(connection: Connection, run_id: str) -> Mapping[str, str]:
     """Map the key of each answered question of a run to the accepted answer."""
-    rows = connection.execute("SELECT key, data FROM signal WHERE run_id = ?", (run_id,))
+    rows = connection.execute(
+        "SELECT key, data FROM signal WHERE run_id = ? ORDER BY ts, key", (run_id,)
+    )
     return dict(rows.fetchall())
+
+
+def commands_to(
+    connection: Connection, run_ids: Collection[str]
+) -> Mapping[str, Mapping[str, str]]:
+    """Map the id of each of these runs that has commands to them, by key."""
+    named = ", ".join("?" * len(run_ids))
+    found: dict[str, dict[str, str]] = {}
+    for run_id, key, data in connection.execute(
+        f"SELECT run_id, key, data FROM signal WHERE run_id IN ({named}) "  # noqa: S608 - marks only
+        "AND key >= ? AND key < ? ORDER BY ts, key",
+        (*run_ids, COMMANDS_FROM, COMMANDS_UPTO),
+    ):
+        found.setdefault(run_id, {})[key] = data
+    return found
 
 
 def overview(connection: Connection, now: float, root: str | None) -> Sequence[RunRecord]:
@@ -128,8 +145,15 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
     else:
         rows = connection.execute(RECORDS + WITHIN + IN_ORDER, within_bounds(root)).fetchall()
     standing = [
-        (run_id, graph, _status(status, owner, expired=lease_until <= now), *rest)
-        for run_id, graph, status, *rest, owner, lease_until in rows
+        (
+            run_id,
+            graph,
+            _status(status, owner, is_left=(left := _is_left(owner, lease_until <= now))),
+            *times,
+            b"[]" if left else asks,
+            target,
+        )
+        for run_id, graph, status, *times, asks, target, owner, lease_until in rows
     ]
     return records_of(standing, root)
 
@@ -150,7 +174,12 @@ def ready(
     ]
 
 
-def _status(left_as: RunStatus, owner: str | None, *, expired: bool) -> RunStatus:
+def _is_left(owner: str | None, is_expired: bool) -> bool:  # noqa: FBT001 - of a lease
+    """Whether the driver of a run has gone without a release."""
+    return owner is not None and (is_expired or is_dead(owner))
+
+
+def _status(left_as: RunStatus, owner: str | None, *, is_left: bool) -> RunStatus:
     if owner is None:
         return left_as
-    return "interrupted" if expired or is_dead(owner) else "running"
+    return "interrupted" if is_left else "running"

@@ -18,10 +18,20 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeAlias, final, runtime_checkable
 
-from ..agent import Agent, StoreInput
+from ..agent import Agent, RunStream, StoreInput
 from ..errors import ConfigError, Fenced, IllegalEvent, ProviderError, RunBusy, StoreError
 from ..policy import Approval, decline
-from ..stores import Backlog, Catalog, Leases, RunRecord, Store, Wakes, open_store
+from ..stores import (
+    Backlog,
+    Catalog,
+    Leases,
+    RunCommand,
+    RunRecord,
+    Store,
+    Wakes,
+    commands_in,
+    open_store,
+)
 
 __all__ = ["Driven", "Worker"]
 
@@ -46,8 +56,8 @@ class Worker:
 
     Any number of workers may serve one store: in one process, in several, or on several machines,
     as far as the store can be shared. A run is taken if it was submitted (`Runs.submit`), if it got
-    an answer, if a question of it expired, or if its driver died or left it. An expired question
-    counts as denied.
+    an answer or a command (`Client`), if a question of it expired, or if its driver died or left
+    it. An expired question counts as denied.
 
     Args:
         agents: the agents, each with a name of its own: a run belongs to the agent of its name.
@@ -89,6 +99,8 @@ class Worker:
         self._deps = deps
         self._stopped = asyncio.Event()
         self._driving: dict[str, asyncio.Task[None]] = {}
+        # The streams of the runs under way, each with the keys of the commands that it was told.
+        self._streams: dict[str, tuple[RunStream[Any, Any], set[str]]] = {}
         # The runs that failed in a way that may pass: how often, and until when they wait.
         self._delays: dict[str, tuple[int, float]] = {}
         # The blocked runs that this worker's code does not fit, and when it looks for others.
@@ -112,6 +124,7 @@ class Worker:
         try:
             while not self._stopped.is_set():
                 await self._take()
+                await self._command()
                 await self._rest()
             if self._driving:
                 await asyncio.wait(self._driving.values(), timeout=grace_s)
@@ -153,7 +166,9 @@ class Worker:
         }
         deps: Any = {} if self._deps is None else {"deps": self._deps(run_id)}
         try:
-            result = await agent.runs(self._store).resume(run_id, approvals=late, **deps)
+            stream = agent.runs(self._store).resume_stream(run_id, approvals=late, **deps)
+            self._streams[run_id] = stream, set()
+            result = await stream.result()
         except (RunBusy, Fenced):
             return "again"
         except (ConfigError, IllegalEvent) as error:
@@ -161,6 +176,8 @@ class Worker:
                 return "again"
             await self._block(record, error)
             return "blocked"
+        finally:
+            self._streams.pop(run_id, None)
         return "parked" if result.pending else "over"
 
     async def _take(self) -> None:
@@ -192,6 +209,23 @@ class Worker:
         for run_id in waiting[:free]:
             self._driving[run_id] = asyncio.create_task(self._drive(run_id))
 
+    async def _command(self) -> None:
+        """Tell the runs under way what came for them since their drivers read their mailboxes."""
+        if not self._streams:
+            return
+        try:
+            found = await self._store.commands(self._streams.keys())
+        except StoreError as error:
+            LOG.warning("a worker cannot look for commands: %s", error)
+            return
+        # A run may have come to rest meanwhile; its release tells of unread commands.
+        for run_id in found.keys() & self._streams.keys():
+            stream, told = self._streams[run_id]
+            for command in commands_in(found[run_id]):
+                if command.key not in told:
+                    told.add(command.key)
+                    _tell(stream, command)
+
     async def _drive(self, run_id: str) -> None:
         driven: Driven = "again"
         try:
@@ -216,6 +250,18 @@ class Worker:
         with suppress(RunBusy, Fenced):
             await self._store.claim(record.run_id)
             await self._store.release(record.run_id, "blocked", record.asks)
+
+
+def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:
+    # What comes too late for this leg stays in the mailbox.
+    with suppress(ConfigError):
+        match command.kind:
+            case "cancel":
+                stream.abort(command.text)
+            case "steer":
+                stream.steer(command.text, signal_id=command.signal_id)
+            case "follow_up":
+                stream.follow_up(command.text, signal_id=command.signal_id)
 
 
 def _shared(store: Store) -> _Shared:

@@ -171,7 +171,7 @@ def post_answer(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> P
             link.execute(
                 "UPDATE run SET status = 'ready', updated = now_s() WHERE number = %s", (number,)
             )
-            notify(link)
+        notify(link)
         return "accepted"
     (first,) = link.execute(
         "SELECT signal_id FROM signal WHERE run = %s AND key = %s", (number, key)

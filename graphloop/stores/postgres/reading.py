@@ -11,18 +11,25 @@ from ...events import Event
 from ..base import RunRecord
 from ..blobs import checked_blob
 from ..codec import Codec
-from ..journals import records_of, within_bounds
+from ..journals import COMMANDS_FROM, COMMANDS_UPTO, records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep
 from .schema import Link
 
-__all__ = ["known_ids", "listed_runs", "load_events", "posted_answers", "waiting_ids"]
+__all__ = [
+    "known_ids",
+    "listed_runs",
+    "load_events",
+    "posted_answers",
+    "posted_commands",
+    "waiting_ids",
+]
 
 RECORDS: Final[LiteralString] = (
     "SELECT run_id, graph, CASE WHEN owner IS NULL THEN status "
     "WHEN owner IN (SELECT name FROM live) THEN 'running' ELSE 'interrupted' END, "
     "e.seq, created, greatest(updated, e.ts), "
-    "CASE WHEN owner IS NULL THEN asks ELSE '[]' END, target "
+    "CASE WHEN owner IS NULL OR owner IN (SELECT name FROM live) THEN asks ELSE '[]' END, target "
     "FROM run CROSS JOIN LATERAL (SELECT seq, ts FROM entry WHERE run = number "
     "ORDER BY seq DESC LIMIT 1) e WHERE begun "
 )
@@ -86,10 +93,23 @@ def known_ids(link: Link) -> list[str]:
 def posted_answers(link: Link, run_id: str) -> Mapping[str, str]:
     """Map the key of each answered question of a run to the accepted answer."""
     rows = link.execute(
-        "SELECT key, data FROM signal WHERE run = (SELECT number FROM run WHERE run_id = %s)",
+        "SELECT key, data FROM signal WHERE run = (SELECT number FROM run WHERE run_id = %s) "
+        "ORDER BY ts, key",
         (run_id,),
     ).fetchall()
     return dict(rows)
+
+
+def posted_commands(link: Link, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+    """Map the id of each of these runs that has commands to them, by key."""
+    found: dict[str, dict[str, str]] = {}
+    for run_id, key, data in link.execute(
+        "SELECT run_id, key, s.data FROM run JOIN signal s ON s.run = number "
+        "WHERE run_id = ANY(%s) AND key >= %s AND key < %s ORDER BY ts, key",
+        ([*run_ids], COMMANDS_FROM, COMMANDS_UPTO),
+    ):
+        found.setdefault(run_id, {})[key] = data
+    return found
 
 
 def listed_runs(link: Link, root: str | None) -> Sequence[RunRecord]:

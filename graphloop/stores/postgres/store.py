@@ -200,8 +200,12 @@ class PostgresStore:
 
         return await self._queued(Job("", work))
 
+    async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+        """Map the id of each of these runs that has commands to them, in the order of arrival."""
+        return await self._read(partial(reading.posted_commands, run_ids=run_ids))
+
     async def woken(self) -> None:
-        """Wait until a process tells that a run may wait for a driver."""
+        """Wait until a process tells that a run may wait for a driver, or has got a command."""
         await asyncio.wrap_future(self._writer.woken())
 
     async def set_target(self, run_id: str, target: str) -> None:

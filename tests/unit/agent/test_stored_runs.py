@@ -254,6 +254,10 @@ def test_a_run_says_why_it_takes_no_answer(status: str, message: str, tmp_path: 
             if status == "ready":
                 await agent.runs.fork("r", at=2, new_id="f")
                 await Runs(store).pending("f")
+            if status == "running":
+                await agent.runs.submit("pay", run_id="new")
+                await driver.claim("new")
+                await Runs(store).pending("new")
             await driver.claim("r")
             if status == "failed":
                 await driver.release("r", "failed", ())
@@ -379,8 +383,9 @@ async def test_an_answer_to_a_run_that_is_over_says_so(stored: MemoryStore | Sql
     last = await agent.resume(parked, approvals=yes)
     journal = await stored.load("r")
 
+    assert await agent.runs.approve("r", "c0.0", yes["c0.0"]) == "answered"
     with pytest.raises(ConfigError, match=r"'r' takes no answers: it is over \(done\)"):
-        await agent.runs.approve("r", "c0.0", yes["c0.0"])
+        await agent.runs.approve("r", "c1.0")
     for run in ("r", last):
         with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
             await agent.resume(run, approvals=yes)

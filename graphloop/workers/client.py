@@ -1,0 +1,267 @@
+"""Client: answers, commands and follows stored runs, from a process without their agents.
+
+    client = Client("postgresql://app@db.example:5432/runs")
+    await client.approve("order-7", key, True)
+    await client.cancel("order-7", "the customer has left")
+
+The run's driver obeys, in whatever process it is. A worker hears of a command at once if its store
+tells of it (`stores.Wakes`), and otherwise at its next look; another driver reads the mailbox when
+it resumes the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Literal, NamedTuple, final
+from uuid import uuid4
+
+from msgspec import Struct
+
+from ..agent import Runs, StoreInput, approval_from
+from ..errors import ConfigError, UnknownRun
+from ..events import ChildEnded, Event, ModelReplied
+from ..policy import Approval, decline
+from ..stores import (
+    Catalog,
+    Closes,
+    CommandKind,
+    Mailbox,
+    Posted,
+    RunCommand,
+    RunRecord,
+    RunStatus,
+    Store,
+    open_store,
+)
+
+__all__ = ["Client", "Ended", "Journaled"]
+
+OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})
+
+
+class Journaled(NamedTuple):
+    """An event of a run, and its number in the run's journal, from 1."""
+
+    seq: int
+    event: Event
+
+
+class Ended(Struct, frozen=True):
+    """How a run ended, as far as a process without its agent can tell.
+
+    Attributes:
+        run_id: the run's id.
+        status: how the run ended.
+        text: the last text of the run's model, or of its last child run. It is the answer if the
+            status is "done", and the run was not stopped by a limit.
+    """
+
+    run_id: str
+    status: Literal["done", "failed", "cancelled"]
+    text: str
+
+
+@final
+class Client:
+    """The runs of a store, for a program that knows no agent: a web server, a chat tool, a script.
+
+    Each answer and command may be repeated after a failure: of the same ones, one counts.
+
+    Args:
+        store: the store of the runs, or its path. A store that a path names is closed by `aclose`.
+        poll_s: the seconds between two looks of `result` and `stream` at a run.
+
+    Raises:
+        ConfigError: the store keeps no mailbox and no catalog, or `poll_s` is not positive.
+    """
+
+    def __init__(self, store: StoreInput, *, poll_s: float = 0.1) -> None:
+        if not poll_s > 0:
+            raise ConfigError(f"poll_s: expected a positive number, found {poll_s!r}.")
+        self._is_own = isinstance(store, str | Path)
+        opened = open_store(store) if isinstance(store, str | Path) else store
+        self._store, self._mailbox, self._catalog = opened, *_abilities(opened)
+        self._runs = Runs(opened)
+        self._poll_s = poll_s
+
+    def __repr__(self) -> str:
+        return f"<Client of {self._store!r}>"
+
+    async def __aenter__(self) -> Client:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close the store, if this client opened it."""
+        if self._is_own and isinstance(self._store, Closes):
+            await self._store.aclose()
+
+    async def approve(
+        self,
+        run_id: str,
+        key: str,
+        answer: bool | Approval = True,  # noqa: FBT001, FBT002 - as `Runs.approve`
+        *,
+        signal_id: str = "",
+    ) -> Posted:
+        """Answer a question of a run; its driver goes on with the answer.
+
+        The question may be one that the run had before a driver claimed it. A question that arose
+        since takes an answer as soon as the run parks.
+
+        Args:
+            run_id: the run's id.
+            key: the key of the question.
+            answer: the decision; False denies the call.
+            signal_id: the id of this answer; by default the answer itself is its id.
+
+        Returns:
+            "accepted" for the first answer, "duplicate" if it was given before, or "answered" if
+            another answer was.
+
+        Raises:
+            ConfigError: the run does not ask this, or the answer does not fit; see `Runs.approve`.
+            UnknownRun: there is no such run.
+        """
+        if signal_id:
+            given = answer if isinstance(answer, Approval) else approval_from(answer)
+            answer = replace(given, signal_id=signal_id)
+        return await self._runs.approve(run_id, key, answer)
+
+    async def decline(
+        self, run_id: str, key: str, reason: str = "", *, signal_id: str = ""
+    ) -> Posted:
+        """Deny a call that a run asks about; the model reads the reason. See `approve`."""
+        return await self.approve(run_id, key, decline(reason), signal_id=signal_id)
+
+    async def cancel(self, run_id: str, reason: str = "") -> Posted:
+        """End a run with its child runs as `aborted`; its history has a result for each call.
+
+        Returns:
+            "accepted", or "duplicate" if the run was cancelled before.
+
+        Raises:
+            ConfigError: the run is over, or a part of another run.
+            UnknownRun: there is no such run.
+        """
+        return await self._command(run_id, "cancel", reason, "cancel")
+
+    async def steer(self, run_id: str, message: str, *, signal_id: str = "") -> Posted:
+        """Add a message that the model reads in its next turn.
+
+        Args:
+            run_id: the run's id.
+            message: the text.
+            signal_id: the id of this message; by default a random one, so that a text may come
+                twice. A caller who repeats a failed call gives the same id.
+
+        Raises:
+            ConfigError: the message is blank, or the run is over or a part of another run.
+            UnknownRun: there is no such run.
+        """
+        return await self._command(run_id, "steer", _text(message), signal_id)
+
+    async def follow_up(self, run_id: str, message: str, *, signal_id: str = "") -> Posted:
+        """Add a message that the model reads after its final answer; see `steer`."""
+        return await self._command(run_id, "follow_up", _text(message), signal_id)
+
+    async def result(self, run_id: str, *, timeout_s: float | None = None) -> Ended:
+        """Wait until a run is over, and return how it ended.
+
+        Raises:
+            TimeoutError: the run is not over in time; it goes on.
+            UnknownRun: there is no such run.
+        """
+        async with asyncio.timeout(timeout_s):
+            while True:
+                status = (await self._record(run_id)).status
+                if status in ("done", "failed", "cancelled"):
+                    return Ended(run_id, status, _last_text(await self._store.load(run_id)))
+                await asyncio.sleep(self._poll_s)
+
+    async def stream(self, run_id: str, *, after: int = 0) -> AsyncIterator[Journaled]:
+        """Yield the events of a run from the journal, each with its number, until the run is over.
+
+        A reader that was cut off goes on after the last number that it has: no event is lost, and
+        none comes twice.
+
+        Args:
+            run_id: the run's id.
+            after: the number of the last event that the reader has.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        while True:
+            # Read before the events: all events of a run that is over are in its journal.
+            record = await self._record(run_id)
+            if record.events > after:
+                for event in (await self._store.load(run_id))[after:]:
+                    after += 1
+                    yield Journaled(after, event)
+            elif record.status in OVER:
+                return
+            else:
+                await asyncio.sleep(self._poll_s)
+
+    async def runs(
+        self, *, status: RunStatus | None = None, agent: str | None = None
+    ) -> AsyncIterator[RunRecord]:
+        """Yield the records of the runs that have this status and belong to this agent."""
+        for record in await self._catalog.overview():
+            if status in (None, record.status) and agent in (None, record.graph):
+                yield record
+
+    async def _command(self, run_id: str, kind: CommandKind, text: str, signal_id: str) -> Posted:
+        root, slash, _ = run_id.partition("/")
+        if slash:
+            raise ConfigError(
+                f"run {run_id!r}: expected a run of its own, found a part of run {root!r}. Fix: "
+                f"command run {root!r}, whose driver drives it."
+            )
+        command = RunCommand(kind, text, signal_id or uuid4().hex)
+        record = await self._record(run_id)
+        if record.status in OVER and command.key not in await self._mailbox.posted(run_id):
+            raise ConfigError(f"run {run_id!r} takes no commands: it is over ({record.status}).")
+        return await self._mailbox.post(run_id, command.key, command.signal_id, text)
+
+    async def _record(self, run_id: str) -> RunRecord:
+        for record in await self._catalog.overview(run_id):
+            if record.run_id == run_id:
+                return record
+        raise UnknownRun(f"no run {run_id!r} in {self._store!r}.")
+
+
+def _abilities(store: Store) -> tuple[Mailbox, Catalog]:
+    if not (isinstance(store, Mailbox) and isinstance(store, Catalog)):
+        raise ConfigError(
+            f"a client: expected a store that takes answers from other processes, found {store!r}. "
+            "Fix: keep the runs in a database, 'runs.db'."
+        )
+    return store, store
+
+
+def _text(message: str) -> str:
+    if not message.strip():
+        raise ConfigError("`message`: expected text, found none.")
+    return message
+
+
+def _last_text(events: Sequence[Event]) -> str:
+    for event in reversed(events):
+        if isinstance(event, ModelReplied):
+            return event.reply.message.text
+        if isinstance(event, ChildEnded):
+            return event.content
+    return ""

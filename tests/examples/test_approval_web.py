@@ -1,0 +1,61 @@
+"""The approval web app answers over HTTP for a run whose agent it does not know."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import uvicorn
+
+from examples.approval import agent as payer
+from examples.approval import web
+from graphloop.stores import SqliteStore
+from graphloop.testing import ScriptedModel
+from graphloop.workers import Client, Worker
+
+
+@asynccontextmanager
+async def served(client: Client) -> AsyncGenerator[httpx.AsyncClient]:
+    """Serve the web app on a free port, and yield a client of it."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        config = uvicorn.Config(web.build(client), log_level="error", lifespan="off")
+        server = uvicorn.Server(config)
+        serving = asyncio.create_task(server.serve([listening]))
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        async with httpx.AsyncClient(base_url=url) as browser:
+            yield browser
+        server.should_exit = True
+        await serving
+
+
+async def test_a_person_approves_on_a_page_and_the_run_goes_on(tmp_path: Path) -> None:
+    """The refund is made by the worker; a second click and a wrong address change nothing."""
+    path = tmp_path / "runs.db"
+    store = SqliteStore(path)
+    agent = payer.build(ScriptedModel([payer.reply], restart=True))
+    run_id = await agent.runs(store).submit(payer.PROMPT, run_id="refunds")
+    worker = Worker([agent], store)
+    assert await worker.drive(run_id) == "parked"
+
+    async with Client(path) as client, served(client) as browser:
+        page = (await browser.get("/")).text
+        assert "B-42" in page
+        assert "A-17" not in page
+        for _ in range(2):
+            assert (await browser.post("/refunds?key=c0.1", data={"answer": "yes"})).is_redirect
+        assert (await browser.post("/other?key=c0.1", data={"answer": "yes"})).status_code == 409
+        assert (await browser.post("/refunds?key=c9.9", data={"answer": "yes"})).status_code == 409
+
+        assert await worker.drive(run_id) == "over"
+        assert (await browser.get("/")).text == "Nothing waits."
+
+    results = (await agent.runs(store).replay(run_id)).record.steps[0].tool_results
+    assert [one.text for one in results] == [
+        "20 dollars paid back for A-17",
+        "250 dollars paid back for B-42",
+    ]
+    await store.aclose()
