@@ -222,7 +222,7 @@ def _from_path(path: Path, modules: Sequence[ModuleType]) -> Target:
     file = _file_of(path)
     if file.suffix in TOPOLOGIES:
         states = _defined("STATE", modules)
-        graph = load(file, state_type=type(states[0])) if states else load(file)
+        graph: Topology[Any] = load(file, state_type=type(states[0])) if states else load(file)
         target = Target(str(file), ready=graph, prompt=graph.prompt or None)
         return _with_script(replace(target, state=next(iter(states), None)), file)
     module = execute(file)
