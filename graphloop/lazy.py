@@ -4,7 +4,7 @@ import sys
 import typing
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Final
+from typing import Final, cast
 
 __all__ = ["called_from", "front_door", "notebook_display"]
 
@@ -67,5 +67,8 @@ def notebook_display(value: object, **_: object) -> Mapping[str, str]:
     Classes of lower rooms take this function as their method `_repr_mimebundle_`. It loads the room
     that draws on first use, so none of these classes imports that room.
     """
-    shown: Mapping[str, str] = import_module(".views", __package__).notebook_bundle(value)
-    return shown
+    bundle = cast("Callable[[object], Mapping[str, str]]", _views("notebook_bundle"))
+    return bundle(value)
+
+
+_views: Final = front_door(__name__, {"graphloop.views": ("notebook_bundle",)})

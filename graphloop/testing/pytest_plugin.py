@@ -7,10 +7,11 @@ tests that do not use `model_requests`.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+
+from .. import testing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -38,14 +39,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def no_model_requests() -> Generator[None]:
     """Refuse requests to real model servers in this test; see `testing.refuse_requests`."""
-    with import_module("graphloop.testing").refuse_requests():
+    with testing.refuse_requests():
         yield
 
 
 @pytest.fixture
 def model_requests() -> Generator[None]:
     """Allow requests to real model servers in this test; see `testing.allow_requests`."""
-    with import_module("graphloop.testing").allow_requests():
+    with testing.allow_requests():
         yield
 
 
@@ -63,8 +64,8 @@ def fuzz_graph(request: pytest.FixtureRequest) -> Callable[..., FuzzReport]:
     seeds = cast("int", request.config.getoption(OPTION))
 
     def fuzzed(graph: Agent[Any, Any] | NodeGraph[Any], **options: object) -> FuzzReport:
-        fuzzing = import_module("graphloop.testing.fuzzing")
-        report: FuzzReport = fuzzing.fuzz(graph, **{"seeds": seeds, **options})
+        fuzz: Callable[..., FuzzReport] = testing.fuzz
+        report = fuzz(graph, **{"seeds": seeds, **options})
         if not report.ok:
             raise AssertionError(str(report))
         return report

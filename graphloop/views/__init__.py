@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .marks import Marks, Tally, Tone
     from .mermaid import mermaid_of
     from .notebook import notebook_bundle, run_bundle
+    from .pdf import pdf_of
     from .pictures import Picture
     from .proof import proof_marks
     from .render import is_machine, machine, rendered, save, save_picture
@@ -40,6 +41,7 @@ __all__ = [
     "machine",
     "mermaid_of",
     "notebook_bundle",
+    "pdf_of",
     "picture",
     "proof_marks",
     "rendered",
@@ -62,6 +64,7 @@ __getattr__ = front_door(
         ".marks": ("Marks", "Tally", "Tone"),
         ".mermaid": ("mermaid_of",),
         ".notebook": ("notebook_bundle", "run_bundle"),
+        ".pdf": ("pdf_of",),
         ".pictures": ("Picture",),
         ".proof": ("proof_marks",),
         ".render": ("is_machine", "machine", "rendered", "save", "save_picture"),

@@ -13,10 +13,10 @@ import subprocess
 import sysconfig
 from collections.abc import Iterator
 from html import escape, unescape
-from importlib import import_module
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
+from .. import views
 from ..errors import ConfigError
 from ..graph import NodeGraph
 from .dot import dot_of
@@ -228,13 +228,13 @@ def _drawn(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa
 def _pdf(svg: bytes, png: bytes) -> bytes:
     """Return a PDF made from the SVG and the PNG that `graphviz-pure` drew."""
     try:
-        module = import_module(".pdf", __package__)
+        pdf_of = views.pdf_of
     except ModuleNotFoundError as missing:
         raise ConfigError(
             "pdf: expected Graphviz's `dot` or the extra `pdf`, found neither. "
             "Fix: pip install 'graphloop[pdf]', or save as .svg or .png."
         ) from missing
-    return bytes(module.pdf_of(svg, png))
+    return pdf_of(svg, png)
 
 
 def _program_path() -> str:

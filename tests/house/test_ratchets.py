@@ -37,7 +37,13 @@ RUN_FIELDS_MAX = 17
 CONTRACT_FIELDS_MAX = 9
 PUBLIC_MAX = 53
 TWICE_MAX = 0
-BY_NAME_MAX = 10  # aim 0: modules that a text names, outside of `__init__`
+BY_NAME = {
+    "graphloop/cli/modules.py": "a command line names the user's own module",
+    "graphloop/lazy.py": "each `__init__` that loads its names on first use calls it",
+    "graphloop/mcp/connections.py": "the SDK takes seconds to import, so a thread does it",
+    "graphloop/providers/services.py": "a row of SERVICES names its wire: one row a new service",
+}
+"""Files that import a module that a text names, each in one place, with the reason."""
 COMPARISON_MAX = 700  # lines of the files that `graphloop diff` adds to the proofs
 LEVELS_MAX = 3  # classes from a base of ours to the last that derives from it
 ODD_SENTENCES_MAX = 0
@@ -166,19 +172,16 @@ def test_a_public_name_has_one_meaning(trees: Mapping[str, ast.Module]) -> None:
 
 
 def test_few_modules_are_imported_by_a_text(trees: Mapping[str, ast.Module]) -> None:
-    """A name in a text is found by no reader, and renamed by no tool.
-
-    The command line imports what its user names; that is no module of ours.
-    """
+    """A name in a text is found by no reader, and renamed by no tool; a door may have one."""
     calls = [
-        f"{path}:{each.lineno}"
+        path
         for path, tree in trees.items()
-        if not _is_door(path) and path != "graphloop/cli/modules.py"
+        if not _is_door(path)
         for each in ast.walk(tree)
         if isinstance(each, ast.Name) and each.id == "import_module"
     ]
 
-    assert len(calls) <= BY_NAME_MAX, calls
+    assert Counter(calls) == dict.fromkeys(BY_NAME, 1)
 
 
 def test_the_comparison_of_two_graphs_stays_small() -> None:
