@@ -128,14 +128,14 @@ STORES: dict[str, Callable[[Path], Store]] = {
 
 
 @pytest.mark.parametrize("opened_anew", [False, True])
-@pytest.mark.parametrize("kind", ["memory", "jsonl"])
+@pytest.mark.parametrize("kind", STORES)
 async def test_one_more_question_costs_what_it_costs_at_the_start(
     kind: str, opened_anew: bool, tmp_path: Path
 ) -> None:
     """The cost is counted in calls of Python functions, since a clock measures the machine.
 
     Copies of the conversation are left out: each request to a model holds it, too. So is reading
-    it from a disk, which a chat that is opened anew has to do, and the thread of a database.
+    it from a disk, which a chat that is opened anew has to do, and the threads of a database.
     """
     store = STORES[kind](tmp_path / "store")
     agent = build(store, tmp_path / "ledger")
