@@ -13,7 +13,13 @@ from ..policy import AS_IT_WAS, Approval, approve, decline, digest
 from ..questions import Pending, unfit
 from ..stores import MemoryStore, Store, open_store
 
-__all__ = ["RequestRefused", "by_authorization", "decision_of", "question_about", "served_store"]
+__all__ = [
+    "RequestRefused",
+    "by_authorization",
+    "decision_of",
+    "question_about",
+    "served_store",
+]
 
 
 class RequestRefused(Exception):
