@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Final, cast, final
 from urllib.parse import urlsplit
 
@@ -52,7 +51,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as Incoming
 
 from ..agent import Agent, StoreInput, split_tools
-from ..stores import Closes
 from ..tools import Toolbox
 from ..topology import fingerprint
 from .a2a_desk import ANSWER, Desk
@@ -109,7 +107,7 @@ def a2a_app(
         ConfigError: the secret is empty, or the store cannot be opened.
         GraphError: the agent's graph has a node that no topology file can represent.
     """
-    runs, claims = served_store(store), CallerClaims(secret)
+    (runs, opened), claims = served_store(store), CallerClaims(secret)
     desk = Desk(agent.with_options(store=runs), runs, deps)
     tasks, card = _Tasks(desk, claims), _card(agent, url)
     handler = _Handler(
@@ -128,8 +126,8 @@ def a2a_app(
         finally:
             await handler.aclose()
             await desk.settled()
-            if isinstance(store, str | Path) and isinstance(runs, Closes):
-                await runs.aclose()
+            if opened is not None:
+                await opened.aclose()
 
     local = urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
     only = [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)] if local else []
