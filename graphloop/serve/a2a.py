@@ -14,14 +14,12 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any, Final, cast, final
 from urllib.parse import urlsplit
 
 from a2a.auth.user import User
 from a2a.helpers import (
     get_message_text,
-    new_task,
     new_text_part,
 )
 from a2a.server.agent_execution import RequestContext, SimpleRequestContextBuilder
@@ -48,18 +46,27 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as Incoming
 
 from ..agent import Agent, StoreInput, split_tools
-from ..stores import Closes
 from ..tools import Toolbox
 from ..topology import fingerprint
-from .a2a_desk import ANSWER, Desk, asking_message
+from .a2a_desk import ANSWER, Desk
 from .claims import CallerClaims
 from .served import by_authorization, served_store
 
 __all__ = ["a2a_app"]
 
 LOG: Final = logging.getLogger("graphloop")
+UNDER_WAY: Final = {TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING}
+TASKS_MAX: Final = 1_000
+"""The most tasks at rest that memory has: those that are over, and those that wait for answers."""
+IDLE_S: Final = 60.0
+"""The seconds after which a task that waits for answers has no queues in memory."""
+BODY_BYTES_MAX: Final = 4 * 1024 * 1024
+"""The largest body of a request, as in the SDK of MCP."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -80,8 +87,8 @@ def a2a_app(
     fingerprint of its graph as version. JSON-RPC is at `/`. An approval makes its task
     INPUT_REQUIRED, with a data part `{"approvals": [{"key", "tool", "arguments"}]}`. The next
     message of the task has a data part `{key: {"approved": true, "edit": "JSON text", "reason":
-    "…"}}`; all but a clear yes denies the call. The memory of this process has the tasks; parked
-    runs wait in the store, and become tasks again in a later process with the same secret.
+    "…"}}`; all but a clear yes denies the call. A task that is over or waits is answered from the
+    store, also in a later process with the same secret. A body above 4 MiB is refused (413).
 
     Args:
         agent: the agent.
@@ -100,10 +107,16 @@ def a2a_app(
         ConfigError: the secret is empty, or the store cannot be opened.
         GraphError: the agent's graph has a node that no topology file can represent.
     """
-    runs, claims = served_store(store), CallerClaims(secret)
+    (runs, opened), claims = served_store(store), CallerClaims(secret)
     desk = Desk(agent.with_options(store=runs), runs, deps)
     tasks, card = _Tasks(desk, claims), _card(agent, url)
-    handler = _Handler(desk, tasks, card, request_context_builder=_Builder(tasks, claims))
+    handler = _Handler(
+        desk,
+        tasks,
+        card,
+        request_context_builder=_Builder(tasks, claims),
+        interrupted_task_timeout=IDLE_S,
+    )
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
@@ -113,8 +126,8 @@ def a2a_app(
         finally:
             await handler.aclose()
             await desk.settled()
-            if isinstance(store, str | Path) and isinstance(runs, Closes):
-                await runs.aclose()
+            if opened is not None:
+                await opened.aclose()
 
     local = urlsplit(url).hostname in {"127.0.0.1", "localhost", "::1"}
     only = [Middleware(TrustedHostMiddleware, allowed_hosts=LOOPBACK)] if local else []
@@ -123,7 +136,7 @@ def a2a_app(
             *create_agent_card_routes(card),
             *create_jsonrpc_routes(handler, "/", context_builder=_Callers(caller)),
         ],
-        middleware=only,
+        middleware=[*only, Middleware(_BodyLimit)],
         lifespan=lifespan,
     )
 
@@ -148,12 +161,43 @@ def _card(agent: Agent[Any, Any], url: str) -> AgentCard:
 
 
 @final
+class _BodyLimit:
+    """ASGI middleware that answers a request with too large a body by status 413."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the body up to the limit, and pass the request on with it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        body, more = bytearray(), True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                return  # The client has left.
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+            if len(body) > BODY_BYTES_MAX:
+                await PlainTextResponse("The body is too large.", 413)(scope, receive, send)
+                return
+        whole: list[Incoming] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+        async def read() -> Incoming:
+            return whole.pop() if whole else await receive()
+
+        await self._app(scope, read, send)
+
+
+@final
 class _Tasks(InMemoryTaskStore):
-    """The tasks of this process; a run that an earlier process parked becomes a task again."""
+    """The tasks under way, and the latest at rest; the store has the runs of all others."""
 
     def __init__(self, desk: Desk, claims: CallerClaims) -> None:
         super().__init__()
         self._desk, self._claims = desk, claims
+        self._at_rest: dict[str, ServerCallContext] = {}
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
         """Save a task, with its answer as one part: readers put a line break between parts."""
@@ -163,17 +207,19 @@ class _Tasks(InMemoryTaskStore):
                 Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(text)])
             )
         await super().save(task, context)
+        self._at_rest.pop(task.id, None)
+        if task.status.state not in UNDER_WAY:
+            self._at_rest[task.id] = context
+        while len(self._at_rest) > TASKS_MAX:
+            oldest = next(iter(self._at_rest))
+            await super().delete(oldest, self._at_rest.pop(oldest))
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
         """Return a task of this caller; None for any other task."""
         if not self._claims.owns(context.user.user_name, task_id):
             return None
         found = await super().get(task_id, context)
-        if found is not None or not (asked := await self._desk.waiting(task_id)):
-            return found
-        task = new_task(task_id, task_id, TaskState.TASK_STATE_INPUT_REQUIRED)
-        task.status.message.CopyFrom(asking_message(task_id, task_id, asked))
-        return task
+        return await self._desk.kept(task_id) if found is None else found
 
 
 @final

@@ -22,7 +22,7 @@ from a2a.helpers import (
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
-from a2a.types import InternalError, Message, Part, Task, TaskState
+from a2a.types import Artifact, InternalError, Message, Part, Task, TaskState
 
 from ..agent import Agent, RunResult, RunStream
 from ..errors import GraphloopError, RunBusy, UnknownRun
@@ -134,6 +134,31 @@ class Desk(AgentExecutor):
         except (GraphloopError, OSError) as error:
             LOG.exception("a served run could not be read: %s", run_id)
             raise InternalError(type(error).__name__) from None
+
+    async def kept(self, run_id: str) -> Task | None:
+        """Return the task of a run that the store has, if the run has ended or waits for answers.
+
+        Raises:
+            InternalError: the store could not read the run.
+        """
+        if asked := await self.waiting(run_id):
+            task = new_task(run_id, run_id, TaskState.TASK_STATE_INPUT_REQUIRED)
+            task.status.message.CopyFrom(asking_message(run_id, run_id, asked))
+            return task
+        try:
+            run = await self._agent.runs(self._store).replay(run_id)
+        except UnknownRun:
+            return None
+        except (GraphloopError, OSError) as error:
+            LOG.exception("a served run could not be read: %s", run_id)
+            raise InternalError(type(error).__name__) from None
+        if not run.ended:
+            return None
+        result = RunResult[Any, Any](run, self._store)
+        text = [new_text_part(result.text)] if result.text else []
+        artifacts = [Artifact(artifact_id=ANSWER, name=ANSWER, parts=text)] if text else []
+        state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
+        return new_task(run_id, run_id, state, artifacts=artifacts)
 
     async def _stream(self, run_id: str, message: Message, *, new: bool) -> RunStream[Any]:
         """Return the stream of a new run, or of a parked run with the answers of a message."""

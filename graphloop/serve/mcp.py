@@ -16,7 +16,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, Final, TypeAlias, final
 
 import mcp_types as types
@@ -31,7 +30,7 @@ from ..agent import Agent, RunResult, RunStream, StoreInput
 from ..errors import ConfigError, GraphloopError, RunBusy, nearest
 from ..parts import Part, StepStart, ToolState
 from ..questions import Pending
-from ..stores import Catalog, Closes
+from ..stores import Catalog
 from ..tools import legal_name
 from .claims import CallerClaims
 from .questions import Context, approval_of, elicited, form_of, request_headers
@@ -121,8 +120,7 @@ class McpServer:
         caller: Callable[[Mapping[str, str]], str] = by_authorization,
         deps: Callable[[str], object] | None = None,
     ) -> None:
-        self._closes = isinstance(store, str | Path)
-        self._store = served_store(store)
+        self._store, self._opened = served_store(store)
         self._claims = CallerClaims(secret)
         self._caller = caller
         self._deps = deps
@@ -184,8 +182,8 @@ class McpServer:
         """Wait until no run is under way, and close the store if this object opened it."""
         if self._under_way:
             await asyncio.wait(self._under_way)
-        if self._closes and isinstance(self._store, Closes):
-            await self._store.aclose()
+        if self._opened is not None:
+            await self._opened.aclose()
 
     async def _list(
         self, context: Context, params: types.PaginatedRequestParams | None

@@ -70,7 +70,6 @@ def approval_of(asked: Pending, answer: object) -> Approval:
     if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
         return decline("The client's user did not approve.")
     content = answer.content or {}
-    content = answer.content or {}
     return decision_of(asked, content.get("approve"), content.get("reason"), content.get("edit"))
 
 

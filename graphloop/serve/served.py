@@ -11,9 +11,15 @@ from pathlib import Path
 from ..agent import StoreInput
 from ..policy import AS_IT_WAS, Approval, approve, decline, digest
 from ..questions import Pending, unfit
-from ..stores import MemoryStore, Store, open_store
+from ..stores import Closes, MemoryStore, Store, open_store
 
-__all__ = ["RequestRefused", "by_authorization", "decision_of", "question_about", "served_store"]
+__all__ = [
+    "RequestRefused",
+    "by_authorization",
+    "decision_of",
+    "question_about",
+    "served_store",
+]
 
 
 class RequestRefused(Exception):
@@ -25,11 +31,18 @@ def by_authorization(headers: Mapping[str, str]) -> str:
     return digest(headers.get("authorization", ""))
 
 
-def served_store(store: StoreInput | None) -> Store:
-    """Return the store of a server's runs: the given one, or the memory of this process."""
+def served_store(store: StoreInput | None) -> tuple[Store, Closes | None]:
+    """Return the store of a server's runs, and the store that the server closes at its end.
+
+    Without a given store the runs are in the memory of this process. A store that the caller has
+    opened is the caller's to close.
+    """
     if store is None:
-        return MemoryStore()
-    return open_store(store) if isinstance(store, str | Path) else store
+        return MemoryStore(), None
+    if not isinstance(store, str | Path):
+        return store, None
+    opened = open_store(store)
+    return opened, opened if isinstance(opened, Closes) else None
 
 
 def question_about(asked: Pending) -> str:

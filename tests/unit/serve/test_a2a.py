@@ -381,6 +381,64 @@ async def test_another_process_takes_the_answer(tmp_path: Path) -> None:
     assert (await desk.statuses())[dropped.id] == "cancelled"
 
 
+async def test_another_process_answers_for_a_finished_task(tmp_path: Path) -> None:
+    """The store has the run: its answer is the task's, and another caller has no such task."""
+    with started(tmp_path, "a2a", "desk") as url:
+        async with Served(tmp_path, url).client() as client:
+            task, asked = await asks(client)
+            done = await sent(client, new_data_part({asked["key"]: {"approved": True}}), task=task)
+            dropped, _ = await asks(client)
+            await client.cancel_task(CancelTaskRequest(id=dropped.id))
+    with started(tmp_path, "a2a", "desk") as url:
+        async with Served(tmp_path, url).client() as client:
+            found = await client.get_task(GetTaskRequest(id=task.id))
+            ended = await client.get_task(GetTaskRequest(id=dropped.id))
+            with pytest.raises(UnsupportedOperationError):
+                await sent(client, new_text_part("Again."), task=found)
+        async with Served(tmp_path, url).client("eve") as client:
+            with pytest.raises(TaskNotFoundError):
+                await client.get_task(GetTaskRequest(id=task.id))
+
+    assert found.status.state == done.status.state == TaskState.TASK_STATE_COMPLETED
+    assert text(found) == text(done) == "Paid."
+    assert ended.status.state == TaskState.TASK_STATE_CANCELED
+
+
+async def test_memory_keeps_the_latest_tasks_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task that memory has dropped is answered from the store, also if it waits."""
+    monkeypatch.setattr("graphloop.serve.a2a.TASKS_MAX", 2)
+    url = "http://127.0.0.1:8700/"
+    app = a2a_app(agents(tmp_path)["desk"], url, store=tmp_path / "runs.db")
+    async with (
+        httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http,
+        app.router.lifespan_context(app),
+    ):
+        config = ClientConfig(streaming=False, httpx_client=http)
+        client = await create_client(url, config)
+        tasks = [(await asks(client))[0] for _ in range(5)]
+        listed = await client.list_tasks(ListTasksRequest())
+        found = await client.get_task(GetTaskRequest(id=tasks[0].id))
+        yes = new_data_part({question(found)["key"]: {"approved": True}})
+        done = await sent(client, yes, task=found)
+
+    assert {one.id for one in listed.tasks} == {one.id for one in tasks[-2:]}
+    assert done.status.state == TaskState.TASK_STATE_COMPLETED
+
+
+@pytest.mark.parametrize("chunked", [True, False])
+async def test_a_body_above_4_mib_is_refused(desk: Served, chunked: bool) -> None:
+    async def pieces() -> AsyncGenerator[bytes]:
+        for _ in range(5):
+            yield b" " * 1024 * 1024
+
+    async with httpx.AsyncClient(timeout=LIMIT_S) as http:
+        answer = await http.post(desk.url, content=pieces() if chunked else b" " * 5 * 1024 * 1024)
+
+    assert answer.status_code == 413
+
+
 async def test_the_end_of_the_server_ends_its_runs(tmp_path: Path) -> None:
     """Its runs have an answer for each call, and the store that it opened is closed."""
     url = "http://127.0.0.1:8700/"

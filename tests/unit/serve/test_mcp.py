@@ -18,11 +18,13 @@ from mcp import Client, StdioServerParameters
 from mcp.client.session import ElicitationFnT
 from mcp.client.streamable_http import streamable_http_client
 
-from graphloop import Agent
+from graphloop import Agent, tool
 from graphloop.errors import ConfigError
+from graphloop.events import ToolReturned
 from graphloop.serve import McpServer
 from graphloop.stores import SqliteStore
 from graphloop.testing import ScriptedModel
+from graphloop.tools import ToolContext
 from tests.served_desk import ROOT, started
 
 LOOKS_MAX = 10_000
@@ -282,3 +284,74 @@ def test_two_agents_need_two_names() -> None:
         McpServer([agent, agent])
     with pytest.raises(ConfigError, match="at least one agent"):
         McpServer([])
+
+
+async def test_runs_have_deps_and_tools_have_descriptions(tmp_path: Path) -> None:
+    """A client's model reads the description; the tools of a run get the deps of its id."""
+
+    @tool
+    async def owner(context: ToolContext[str]) -> str:
+        """Tell whose desk it is."""
+        return context.deps
+
+    script = ScriptedModel([{"calls": [{"name": "owner", "arguments": {}}]}, "Told."])
+    agent = Agent(script, tools=[owner], name="the desk", deps_type=str)
+    store = SqliteStore(tmp_path / "runs.db")
+    server = McpServer(
+        [agent],
+        store=store,
+        descriptions={"the_desk": "Knows its owner."},
+        deps=lambda run_id: f"run {run_id}",
+    )
+    async with Client(server.connection) as client:
+        listed = {one.name: one.description for one in (await client.list_tools()).tools}
+        result = await client.call_tool("the_desk", {"prompt": "Whose?"})
+    assert isinstance(result, types.CallToolResult)
+    run_id = (result.structured_content or {})["run_id"]
+    events = await store.load(run_id)
+    await server.aclose()
+
+    assert listed["the_desk"] == "Knows its owner."
+    assert [one.content for one in events if isinstance(one, ToolReturned)] == [f"run {run_id}"]
+    assert (await store.load(run_id)) == events
+    await store.aclose()
+
+
+async def test_a_run_that_asks_without_end_stays_parked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until 2025-11-25 one call of a client answers; the run waits for a later answer."""
+    monkeypatch.setattr("graphloop.serve.mcp.ROUNDS_MAX", 3)
+    asked: list[str] = []
+
+    async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        del context
+        asked.append(params.message)
+        return types.ElicitResult(action="accept", content={"approve": True})
+
+    @tool(needs_approval=True)
+    async def pay(amount: int) -> str:
+        """Pay an amount."""
+        return f"paid {amount}"
+
+    pays = [{"calls": [{"name": "pay", "arguments": {"amount": at}}]} for at in range(9)]
+    store = SqliteStore(tmp_path / "runs.db")
+    server = McpServer([Agent(ScriptedModel(pays), tools=[pay], name="desk")], store=store)
+    async with Client(server.connection, mode="legacy", elicitation_callback=answer) as client:
+        result = await client.call_tool("desk", {"prompt": "Pay."})
+    (record,) = await store.overview()
+    await store.aclose()
+
+    assert isinstance(result, types.CallToolResult)
+    assert result.is_error
+    assert "has asked 3 times, and waits." in said(result)
+    assert len(asked) == 3
+    assert record.status == "parked"
+
+
+async def test_a_body_above_4_mib_is_refused(desk: Desk) -> None:
+    """The SDK's limit holds: a client cannot fill the memory."""
+    async with httpx2.AsyncClient(timeout=LIMIT_S) as http:
+        answer = await http.post(desk.url, content=b" " * 5 * 1024 * 1024)
+
+    assert answer.status_code == 413

@@ -1,0 +1,142 @@
+"""Costs: for usage as services document it, graphloop and genai-prices come to one price.
+
+genai-prices reads the raw usage of a response itself, by its own table of each service's fields.
+graphloop reads it by the wire, counts cached and reasoning tokens apart, and prices the sum.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from genai_prices import extract_usage
+
+from graphloop.providers import UsageSoFar, price
+from graphloop.providers.anthropic.wire import AnthropicMessages
+from graphloop.providers.base import ServerEvent, Wire
+from graphloop.providers.google.wire import GoogleGemini
+from graphloop.providers.openai_chat.wire import OpenAIChat
+from graphloop.providers.openai_responses.wire import OpenAIResponses
+from graphloop.values import AssistantMessage, FinishReason, Reply, Usage
+
+
+@dataclass(frozen=True)
+class Billed:
+    """The usage of a response, and what it counts.
+
+    Attributes:
+        provider: the service's id in genai-prices.
+        flavor: the form of the response, as genai-prices names it.
+        model: the model.
+        raw: the usage, as the service documents it.
+        counted: the usage as graphloop counts it.
+    """
+
+    provider: str
+    flavor: str
+    model: str
+    raw: dict[str, Any]
+    counted: Usage = field(default_factory=Usage)
+
+
+CHAT = {
+    "prompt_tokens": 2_000,
+    "completion_tokens": 700,
+    "total_tokens": 2_700,
+    "prompt_tokens_details": {"cached_tokens": 1_500},
+    "completion_tokens_details": {"reasoning_tokens": 300},
+}
+READ = Usage(500, 700, 1_500, 0, 300)
+"""What `CHAT` counts: reasoning tokens are among the completion tokens."""
+RESPONSES = {
+    "input_tokens": 2_000,
+    "input_tokens_details": {"cached_tokens": 1_500},
+    "output_tokens": 700,
+    "output_tokens_details": {"reasoning_tokens": 300},
+    "total_tokens": 2_700,
+}
+XAI = CHAT | {"completion_tokens": 400}
+"""xAI's reasoning tokens are not among its completion tokens; the total has both."""
+DEEPSEEK = CHAT | {"prompt_cache_hit_tokens": 1_500, "prompt_cache_miss_tokens": 500}
+MESSAGES = {
+    "input_tokens": 500,
+    "cache_read_input_tokens": 1_500,
+    "cache_creation_input_tokens": 400,
+    "output_tokens": 700,
+    "output_tokens_details": {"thinking_tokens": 300},
+}
+GEMINI = {
+    "promptTokenCount": 2_000,
+    "cachedContentTokenCount": 1_500,
+    "candidatesTokenCount": 400,
+    "thoughtsTokenCount": 300,
+    "toolUsePromptTokenCount": 100,
+    "totalTokenCount": 2_800,
+}
+BILLED = [
+    Billed("openai", "chat", "gpt-5", CHAT, READ),
+    Billed("openai", "responses", "gpt-5", RESPONSES, READ),
+    Billed("azure", "chat", "gpt-5", CHAT, READ),
+    Billed("x-ai", "chat", "grok-3-mini", XAI, READ),
+    Billed("deepseek", "chat", "deepseek-reasoner", DEEPSEEK, READ),
+    Billed("groq", "default", "openai/gpt-oss-120b", CHAT, READ),
+    Billed("openrouter", "chat", "openai/gpt-5", CHAT, READ),
+    Billed("mistral", "default", "mistral-large-latest", CHAT, READ),
+    Billed("anthropic", "default", "claude-opus-4-1", MESSAGES, Usage(500, 700, 1_500, 400, 300)),
+    Billed("google", "default", "gemini-2.5-pro", GEMINI, Usage(600, 700, 1_500, 0, 300)),
+]
+
+
+def wire_of(case: Billed) -> Wire:
+    """Return the wire of a service's responses."""
+    if case.provider == "anthropic":
+        return AnthropicMessages(case.model)
+    if case.provider == "google":
+        return GoogleGemini(case.model)
+    return OpenAIResponses(case.model) if case.flavor == "responses" else OpenAIChat(case.model)
+
+
+def streamed(case: Billed) -> Usage:
+    """Return the usage that the wire reads in the event that reports it."""
+    match wire_of(case):
+        case AnthropicMessages():
+            events = [
+                {"type": "message_start", "message": {"role": "assistant", "content": []}},
+                {"type": "message_delta", "delta": {}, "usage": case.raw},
+            ]
+        case GoogleGemini():
+            events = [{"usageMetadata": case.raw}]
+        case OpenAIResponses():
+            response = {"status": "completed", "output": [], "usage": case.raw}
+            events = [{"type": "response.completed", "response": response}]
+        case _:
+            events = [{"choices": [], "usage": case.raw}]
+    decoder = wire_of(case).decoder()
+    found = [
+        item.usage
+        for event in events
+        for item in decoder.feed(
+            ServerEvent(str(event.get("type", "message")), json.dumps(event).encode())
+        )
+        if isinstance(item, UsageSoFar)
+    ]
+    return found[-1]
+
+
+@pytest.mark.parametrize("case", BILLED, ids=lambda case: f"{case.provider}-{case.flavor}")
+def test_a_reply_costs_what_genai_prices_reads_itself(case: Billed) -> None:
+    """No token is paid twice, or left out."""
+    usage = streamed(case)
+    reply = Reply(AssistantMessage(()), FinishReason.STOP, usage, model=case.model)
+    name = "usageMetadata" if case.provider == "google" else "usage"
+    model = "modelVersion" if case.provider == "google" else "model"
+    extracted = extract_usage(
+        {name: case.raw, model: case.model}, provider_id=case.provider, api_flavor=case.flavor
+    )
+    expected = float(extracted.calc_price().total_price)
+
+    assert usage == case.counted
+    assert expected > 0
+    assert price(reply, service=case.provider) == pytest.approx(expected)
