@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +17,7 @@ from .base import Ask, Bulk, Catalog, Lookup, RunRecord, Store
 __all__ = [
     "NAMED_MAX",
     "expiry_of",
+    "family_of",
     "fork",
     "graph_name_of",
     "has_run",
@@ -32,6 +34,8 @@ __all__ = [
 
 ASKS: Final = Decoder(tuple[Ask, ...])
 AFTER_SLASH: Final = chr(ord("/") + 1)
+QUESTION: Final = re.compile(r"\.[0-9]+$")
+"""The end of the id of a question of a chat, which reads the question before it: "chat.2"."""
 
 NAMED_MAX: Final = 10
 """The maximum number of runs that a survey names of each kind."""
@@ -80,6 +84,11 @@ def records_of(rows: Collection[tuple[Any, ...]], root: str | None) -> tuple[Run
         for run_id, graph, status, events, created_at, updated_at, asks, target in rows
         if root is None or is_within(run_id, root)
     )
+
+
+def family_of(run_id: str) -> str:
+    """Return the id of a run's root; of a question of a chat, the id of the chat."""
+    return QUESTION.sub("", run_id.partition("/")[0])
 
 
 def expiry_of(asks: Iterable[Ask]) -> float | None:
