@@ -92,8 +92,8 @@ def prune_families(connection: Connection, now: float, older_s: float, limit: in
     open remembers which parts are saved.
     """
     connection.create_function("family", 1, family_of, deterministic=True)
-    bounds = {"before": now - older_s, "limit": limit}
-    old = connection.execute(OLD, bounds).fetchall()
+    wanted = {"before": now - older_s, "limit": limit}
+    old: list[tuple[int, str]] = connection.execute(OLD, wanted).fetchall()
     shown: set[bytes] = set()
     for number, run_id in old:
         bounds = entry_id(number, 0), entry_id(number + 1, 0)
