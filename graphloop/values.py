@@ -161,11 +161,7 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the message, in request order."""
-        calls: list[ToolCall] = []
-        for part in self.parts:
-            if type(part) is ToolCall:
-                calls.append(part)  # noqa: PERF401 - a comprehension costs more than most messages
-        return tuple(calls)
+        return tuple([part for part in self.parts if type(part) is ToolCall])
 
     @property
     def is_blank(self) -> bool:

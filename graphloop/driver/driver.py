@@ -262,8 +262,7 @@ class AsyncDriver(Generic[S]):
         """
         try:
             step, failed = self._recorder.take(event)
-        except Exception:
-            # An event that the kernel or a node refuses is journaled nevertheless.
+        except Exception:  # Of the kernel or a node.
             await self._recorder.keep(refused=(event,))
             raise
         if step.effects:

@@ -253,17 +253,9 @@ class Performer(Struct, Generic[S], eq=False):
         turn, key = run.turn.number, effect.key
         reports = None if self.hear is None else ProgressReports(self.hear, key, call.name)
         meter = partial(metered, self.spendings, effect.id, run, ports.price)
+        known = run.id, key, call.id, turn, run.messages, ports.path
         context = ToolContext(
-            run.id,
-            key,
-            call.id,
-            turn,
-            run.messages,
-            ports.path,
-            deps=ports.deps,
-            reports=reports,
-            answer=effect.answer,
-            meter=meter,
+            *known, deps=ports.deps, reports=reports, answer=effect.answer, meter=meter
         )
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
         if effect.id in self._started:

@@ -1,4 +1,4 @@
-"""Diagnosis: what an operator reads of a survey, and the numbers that a machine graphs."""
+"""Diagnosis: the needs that an operator reads of a survey, and numbers for graphs."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ one cancellation: of several, the first counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -28,6 +29,7 @@ __all__ = [
     "RunCommand",
     "commands_in",
     "expiry_of",
+    "family_of",
     "fork",
     "graph_name_of",
     "has_run",
@@ -45,6 +47,8 @@ __all__ = [
 
 ASKS: Final = Decoder(tuple[Ask, ...])
 AFTER_SLASH: Final = chr(ord("/") + 1)
+QUESTION: Final = re.compile(r"\.[0-9]+$")
+"""The end of the id of a question of a chat, which reads the question before it: "chat.2"."""
 
 NAMED_MAX: Final = 10
 """The maximum number of runs that a survey names of each kind."""
@@ -131,6 +135,11 @@ def records_of(rows: Collection[tuple[Any, ...]], root: str | None) -> tuple[Run
         for run_id, graph, status, events, created_at, updated_at, asks, target in rows
         if root is None or is_within(run_id, root)
     )
+
+
+def family_of(run_id: str) -> str:
+    """Return the id of a run's root; of a question of a chat, the id of the chat."""
+    return QUESTION.sub("", run_id.partition("/")[0])
 
 
 def expiry_of(asks: Iterable[Ask]) -> float | None:

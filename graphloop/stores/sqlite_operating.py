@@ -8,7 +8,7 @@ from sqlite3 import Connection
 from typing import Final
 
 from .base import Survey, WaitingRuns
-from .journals import NAMED_MAX
+from .journals import NAMED_MAX, family_of
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id
 
@@ -18,10 +18,20 @@ RUNS: Final = (
     "SELECT run_id, graph, status, owner, lease_until, updated, wake_at, next_seq > 1 FROM run "
     "ORDER BY updated"
 )
-OVER: Final = ("done", "failed", "cancelled")
-QUESTION: Final = re.compile(r"\.[0-9]+$")
-"""The end of the id of a question of a chat, which reads the question before it: "chat.2"."""
-
+# In the order of the ids, "." comes before "/", and "0" after it: a family's ids are two ranges.
+IS_OLD: Final = (
+    "(next_seq > 1 AND owner IS NULL AND status IN('done', 'failed', 'cancelled') "
+    "AND updated <= :before)"
+)
+OLD: Final = (
+    "WITH old AS (SELECT DISTINCT family FROM (SELECT family(run_id) AS family FROM run "  # noqa: S608
+    f"WHERE instr(run_id, '/') = 0 AND {IS_OLD}) WHERE NOT EXISTS(SELECT 1 FROM run "
+    f"WHERE run_id >= family || '.' AND run_id < family || '0' AND NOT {IS_OLD}) "
+    f"AND NOT EXISTS(SELECT 1 FROM run WHERE run_id = family AND NOT {IS_OLD}) LIMIT :limit) "
+    "SELECT number, run_id FROM old JOIN run ON run_id = family "
+    "UNION SELECT number, run_id FROM old JOIN run "
+    "ON run_id >= family || '.' AND run_id < family || '0'"
+)
 REFERENCE: Final = re.compile(rb"sha256:[0-9a-f]{64}")
 
 
@@ -81,16 +91,11 @@ def prune_families(connection: Connection, now: float, older_s: float, limit: in
     The parts of conversations stay (`beginnings.py`), and what they show: a store object that is
     open remembers which parts are saved.
     """
-    families: defaultdict[str, list[tuple[int, str, bool]]] = defaultdict(list)
-    for number, run_id, status, owner, updated in connection.execute(
-        "SELECT number, run_id, status, owner, updated FROM run ORDER BY number"
-    ):
-        is_old = owner is None and status in OVER and updated <= now - older_s
-        family = QUESTION.sub("", run_id.partition("/")[0])
-        families[family].append((number, run_id, is_old))
-    old = [runs for runs in families.values() if all(is_old for *_, is_old in runs)][:limit]
+    connection.create_function("family", 1, family_of, deterministic=True)
+    wanted = {"before": now - older_s, "limit": limit}
+    old: list[tuple[int, str]] = connection.execute(OLD, wanted).fetchall()
     shown: set[bytes] = set()
-    for number, run_id, _ in [run for runs in old for run in runs]:
+    for number, run_id in old:
         bounds = entry_id(number, 0), entry_id(number + 1, 0)
         for (data,) in connection.execute(
             "SELECT data FROM entry WHERE id >= ? AND id < ?", bounds
@@ -100,7 +105,7 @@ def prune_families(connection: Connection, now: float, older_s: float, limit: in
         connection.execute("DELETE FROM entry WHERE id >= ? AND id < ?", bounds)
         connection.execute("DELETE FROM run WHERE number = ?", (number,))
     _forget_media(connection, shown)
-    return sum(map(len, old))
+    return len(old)
 
 
 def _forget_media(connection: Connection, shown: set[bytes]) -> None:

@@ -121,7 +121,7 @@ def open_shared(request: pytest.FixtureRequest, tmp_path: Path) -> OpenShared:
     if request.param == "postgres":
         dsn = database(request.getfixturevalue("postgres"))
         set_clock(dsn, 1.0)
-        return lambda: PostgresStore(dsn)
+        return lambda: PostgresStore(dsn, clock=lambda: 1.0)
     return lambda: SqliteStore(tmp_path / "runs.db", clock=lambda: 1.0)
 
 
@@ -718,7 +718,7 @@ def test_a_server_does_what_a_dictionary_does(postgres: str, operations: list[Op
 
     async def compare(dsn: str) -> None:
         memory = MemoryStore(clock=lambda: 7.0)
-        async with aclosing(PostgresStore(dsn)) as server:
+        async with aclosing(PostgresStore(dsn, clock=lambda: 7.0)) as server:
             for operation in operations:
                 assert await outcome(memory, operation) == await outcome(server, operation)
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import socket
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, final
 
 from msgspec import Struct
@@ -76,14 +76,16 @@ class StoreWorker:
     Attributes:
         name: the name of the worker's row; a worker that was declared dead takes a new one.
         lease_s: the seconds after which a worker that does not beat is dead.
+        clock: returns this machine's Unix time, by which questions expire.
         is_registered: whether the worker has had a row under this name.
         held: maps the id of a claimed run to its claim. A lost claim stays here, so that an append
             under it is refused.
         claims: the claims of the drivers within this process.
     """
 
-    def __init__(self, lease_s: float) -> None:
+    def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
         self.lease_s = lease_s
+        self.clock = clock
         self.is_registered = False
         self.held: dict[str, HeldRun] = {}
         self.claims = Claims()
@@ -191,14 +193,17 @@ def release_run(
     if standing is None:
         give_run_back(link, tenant, held)
         return
+    # This machine's clock has stamped the question: the server's clock counts only the rest.
+    expires_at = expiry_of(standing.asks)
     row = link.execute(
-        "UPDATE run SET owner = NULL, asks = %(asks)s, wake_at = %(wake)s, updated = now_s(), "
+        "UPDATE run SET owner = NULL, asks = %(asks)s, wake_at = now_s() + %(wake)s, "
+        "updated = now_s(), "
         "status = CASE WHEN %(status)s = 'parked' AND %(seen)s < "
         "(SELECT count(*) FROM signal WHERE run = number) THEN 'ready' ELSE %(status)s END "
         "WHERE number = %(number)s RETURNING status",
         {
             "asks": encode(standing.asks),
-            "wake": expiry_of(standing.asks),
+            "wake": None if expires_at is None else expires_at - tenant.clock(),
             "status": standing.status,
             "seen": standing.seen,
             "number": held.number,

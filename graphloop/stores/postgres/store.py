@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 import threading
+import time
 import weakref
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
@@ -48,6 +49,8 @@ class PostgresStore:
         lease_s: the seconds after which another driver may claim the runs of a worker that stalls.
             A worker whose process has died holds no lease: its connection ends with it.
         patience_s: the seconds to wait for a database that has gone away, before a call fails.
+        clock: returns this machine's Unix time, by which questions expire. Leases, and the times in
+            `RunRecord`, follow the server's clock.
 
     Raises:
         ConfigError: the address cannot be read, or a time is not positive.
@@ -60,6 +63,7 @@ class PostgresStore:
         codec: Codec | None = None,
         lease_s: float = 15.0,
         patience_s: float = 60.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         for name, number in (("lease_s", lease_s), ("patience_s", patience_s)):
             if not 0 < number < math.inf:
@@ -68,7 +72,7 @@ class PostgresStore:
                 )
         self._place = place_of(dsn)
         self._codec = codec or Codec()
-        self._tenant = StoreWorker(lease_s)
+        self._tenant = StoreWorker(lease_s, clock)
         self._writer = PostgresWriter(dsn, self._tenant, patience_s)
         self._readers = _Readers(dsn, patience_s)
         weakref.finalize(self, self._writer.stop)

@@ -56,7 +56,7 @@ def desk(request: pytest.FixtureRequest, tmp_path: Path) -> Desk:
 
     def open_at(now: float) -> Opened:
         set_clock(dsn, now)
-        return PostgresStore(dsn)
+        return PostgresStore(dsn, clock=lambda: now)
 
     def blobs() -> int:
         with opened(dsn) as link:

@@ -22,7 +22,7 @@ from graphloop.stores import open_store
 from graphloop.stores.base import Ask
 from graphloop.stores.postgres import PostgresStore, schema
 from graphloop.stores.postgres.schema import Link, opened
-from tests.postgres_server import Missing, Server, database
+from tests.postgres_server import Missing, Server, database, set_clock
 
 ASK = Ask("c0.0", "approval", "pay", "{}", "t")
 
@@ -189,6 +189,21 @@ async def test_a_worker_that_was_declared_dead_goes_on_under_a_new_name(
     owners = link.execute("SELECT owner FROM run ORDER BY run_id").fetchall()
     assert owners[0] != owners[1]
     assert link.execute("SELECT name FROM worker").fetchall() == [owners[1]]
+    await store.aclose()
+
+
+@pytest.mark.parametrize("clock", [7200.0 - 3600, 7200.0, 7200.0 + 3600])
+async def test_a_question_waits_for_as_long_as_its_worker_says(dsn: str, clock: float) -> None:
+    """A worker whose clock is an hour late must not be told of a run that it does not find due."""
+    set_clock(dsn, 7200.0)
+    store = PostgresStore(dsn, clock=lambda: clock)
+    await store.claim("r")
+    await store.append("r", 1, started("r"))
+    await store.release("r", "parked", [Ask("c0.0", "approval", "pay", "{}", expires_at=clock + 9)])
+
+    assert await store.ready({"a graph"}, 9) == []
+    set_clock(dsn, 7210.0)
+    assert await store.ready({"a graph"}, 9) == ["r"]
     await store.aclose()
 
 

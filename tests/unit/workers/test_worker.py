@@ -12,23 +12,27 @@ import pytest
 from graphloop import Agent, ToolContext, tool
 from graphloop.errors import ConfigError, Overloaded
 from graphloop.policy import ask
-from graphloop.stores import Catalog, JsonlStore, MemoryStore, SqliteStore, Store
+from graphloop.stores import Catalog, JsonlStore, MemoryStore, PostgresStore, SqliteStore, Store
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from graphloop.workers import Worker
+from tests.postgres_server import database
 
 SAID = "Done."
 PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
 
-Open = Callable[[], MemoryStore | SqliteStore]
+Open = Callable[[], MemoryStore | SqliteStore | PostgresStore]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
     """Return a way to open the same store, as another process would."""
     if request.param == "memory":
         store = MemoryStore()
         return lambda: store
+    if request.param == "postgres":
+        dsn = database(request.getfixturevalue("postgres"))
+        return lambda: PostgresStore(dsn)
     return lambda: SqliteStore(tmp_path / "runs.db", durability="process")
 
 
