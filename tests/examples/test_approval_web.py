@@ -12,7 +12,7 @@ import httpx
 import uvicorn
 
 from examples.approval import agent as payer
-from examples.approval import web
+from examples.approval_web import app
 from graphloop.stores import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client, Worker
@@ -22,7 +22,7 @@ from graphloop.workers import Client, Worker
 async def served(client: Client) -> AsyncGenerator[httpx.AsyncClient]:
     """Serve the web app on a free port, and yield a client of it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        config = uvicorn.Config(web.build(client), log_level="error", lifespan="off")
+        config = uvicorn.Config(app.build(client), log_level="error", lifespan="off")
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve([listening]))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
@@ -36,7 +36,7 @@ async def test_a_person_approves_on_a_page_and_the_run_goes_on(tmp_path: Path) -
     """The refund is made by the worker; a second click and a wrong address change nothing."""
     path = tmp_path / "runs.db"
     store = SqliteStore(path)
-    agent = payer.build(ScriptedModel([payer.reply], restart=True))
+    agent = payer.build(ScriptedModel([payer.reply, payer.reply]))
     run_id = await agent.runs(store).submit(payer.PROMPT, run_id="refunds")
     worker = Worker([agent], store)
     assert await worker.drive(run_id) == "parked"

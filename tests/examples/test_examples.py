@@ -15,10 +15,10 @@ import pytest
 from graphloop.cli.errors import Status
 from tests.unit.cli.command_line import COMMAND, ROOT, called, environment, graphloop
 
-GALLERY = "topologies"
-"""Its tests are in test_topologies.py."""
+ELSEWHERE = {"approval_web", "topologies"}
+"""Their tests are in test_approval_web.py and test_topologies.py."""
 EXAMPLES = sorted(
-    path for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name != GALLERY
+    path for path in (ROOT / "examples").iterdir() if path.is_dir() and path.name not in ELSEWHERE
 )
 LINES_MAX = 60
 ANSWERS = {

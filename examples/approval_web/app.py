@@ -1,7 +1,7 @@
 """A web page of the questions of all parked runs, for people who approve; it knows no agent.
 
 python examples/approval/agent.py         parks a run in runs.db
-python examples/approval/web.py           then answer it on http://127.0.0.1:8000
+python examples/approval_web/app.py       then answer it on http://127.0.0.1:8000
 
 The program that drives the runs goes on with the answers. Put a login before this page.
 """
