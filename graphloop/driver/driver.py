@@ -284,9 +284,8 @@ class AsyncDriver(Generic[S]):
                 first = [event for event in first if not isinstance(event, Started)]
         said, recorder.asides = recorder.asides, []
         is_over = recorder.run is not None and recorder.run.node == "END"
-        heard = recorder.heard = (
-            [] if is_over else [*(first_events(first, said) if said else first)]
-        )
+        first = first_events(first, said) if said else first
+        heard = recorder.heard = [] if is_over else [*first]
         if resumed and not (heard or self._in_flight.todo or (self._abort and not is_over)):
             await recorder.refuse_outrun()
         elif resumed:
@@ -301,9 +300,8 @@ class AsyncDriver(Generic[S]):
     def _known(self) -> Event | None:
         """Return the event to apply before any effect starts; None if the effects may start.
 
-        With held steps, one append journals them together with this event. It is the first event
-        of a start or resume, a message or abort from the caller, an answer that waited for these,
-        or an `EffectsStarted` for calls that must not be repeated.
+        It is the first event of a start or resume, a message or abort of the caller, an answer that
+        waited, or an `EffectsStarted`. One append journals it together with the held steps.
         """
         recorder, run = self._recorder, self._recorder.latest
         if run is None:
@@ -318,9 +316,9 @@ class AsyncDriver(Generic[S]):
         if self._todo_is_stale:
             self._todo_is_stale = False
             self._in_flight.todo = self._performer.performable(run.pending.values(), run)
-        # `EffectsStarted` costs an append, and helps only a driver that resumes the run.
-        is_noted = self._ports.resumable and not self._is_stopped
-        return self._in_flight.begun(run) if is_noted else None
+        if self._is_stopped or not self._ports.resumable:
+            return None  # `EffectsStarted` costs an append, and helps only to resume the run.
+        return self._in_flight.begun(run)
 
     async def _next(self) -> Shown | Event | None:
         """Return the next model delta, child step or event; None when the run parks or is left.
