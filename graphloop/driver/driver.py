@@ -333,8 +333,7 @@ class AsyncDriver(Generic[S]):
         if run is not None and run.turn.abandoned and not (recorder.heard or self._is_stopped):
             now, drop = self._ports.clock(), self._in_flight.drop
             ended: Event | None = await self._models.end_unwanted(run, now, drop)
-            ended = ended or await self.children.end_unwanted(run, now, drop)
-            if ended is not None:
+            if ended := ended or await self.children.end_unwanted(run, now, drop):
                 return ended
         if (known := self._known()) is not None:
             return known
