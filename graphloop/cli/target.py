@@ -212,7 +212,11 @@ def limited(loop: Loop, max_steps: int | None, unbounded: str | None) -> Loop:
 
 
 def refuse_options(options: Mapping[str, object], why: str) -> None:
-    """Raise an error if any of these options is given; None and False mean not given."""
+    """Refuse options that would have no effect; None and False mean not given.
+
+    Raises:
+        ConfigError: an option is given; the message names it and says `why`.
+    """
     names = [name for name, value in options.items() if value is not None and value is not False]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {why}. Fix: leave it out.")

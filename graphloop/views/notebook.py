@@ -37,8 +37,8 @@ _LOAD_TIMEOUT_S: Final = 5.0
 def notebook_bundle(value: NodeGraph[Any] | Report | Bound | Comparison) -> MimeBundle:
     """Return a graph, or a result of the proofs, as text and as a picture, by MIME type.
 
-    A graph is its picture. A result has its words beside the picture, and no picture after it was
-    copied or unpickled.
+    A graph gives its picture. A result of the proofs gives its text as well; a copied or unpickled
+    result holds no graph, so it gives its text only.
     """
     if isinstance(value, NodeGraph):
         return {_TEXT: repr(value), **_svg(lambda: picture(value))}

@@ -7,6 +7,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,7 @@ CONTRIBUTORS = {"dev", "bench", "docs"}
 """Extras that no user installs."""
 ROOMS_MAX = 6
 """How many rooms the page names; of more it says `most rooms`."""
+NAMED_MAX, OWN_MAX = 11, 9  # aim 10 and 9: docs/decisions/2026-11-28-eleven-names-nine-installs.md
 NAME = re.compile(r"[\w-]+")
 
 
@@ -54,6 +56,21 @@ def test_the_page_lists_each_dependency(
 ) -> None:
     """A package without a reason is a package that nobody dares to remove."""
     assert names(project["dependencies"]) == [row[0] for row in page["Always installed"]]
+
+
+def test_few_packages_are_installed_for_the_project_alone(
+    project: Mapping[str, list[str]],
+) -> None:
+    """A package that another dependency brings along costs its line, and no installation."""
+    named = names(project["dependencies"])
+    brought = {
+        package
+        for each in named
+        for package in names([want for want in requires(each) or () if "extra ==" not in want])
+    }
+
+    assert len(named) <= NAMED_MAX
+    assert len(set(named) - brought) <= OWN_MAX
 
 
 def test_the_page_lists_each_extra(

@@ -44,11 +44,13 @@ BY_NAME = {
     "graphloop/providers/services.py": "a row of SERVICES names its wire: one row a new service",
 }
 """Files that import a module that a text names, each in one place, with the reason."""
+MATCH_MAX = 6  # words of prose in a row
 COMPARISON_MAX = 700  # lines of the files that `graphloop diff` adds to the proofs
 LEVELS_MAX = 3  # classes from a base of ours to the last that derives from it
 ODD_SENTENCES_MAX = 0
 
 COMPARISON = ("comparison", "guards", "parameter_changes")
+PROSE = re.compile(rf"(?<!\S)(?:[A-Za-z][A-Za-z'-]*[,;:.]?(?: |$)){{{MATCH_MAX + 1}}}")
 ODD = re.compile(
     r"(?:^|(?<=[.:;] ))(?:What|Who|Whoever|Whatever|Nobody|Somebody|None of them|One) [a-z]"
     r"|\b(?:nobody|somebody|whoever)\b"
@@ -182,6 +184,23 @@ def test_few_modules_are_imported_by_a_text(trees: Mapping[str, ast.Module]) -> 
     ]
 
     assert Counter(calls) == dict.fromkeys(BY_NAME, 1)
+
+
+def test_no_test_pins_a_sentence(root: Path) -> None:
+    """A test names the fact that an error tells: an argument, a value, a fix; its words may change.
+
+    Names in quotes, numbers and patterns are facts, so they part the words of a `match=`.
+    """
+    pinned = [
+        f"{path.relative_to(root)}:{each.value.lineno}"
+        for path in (root / "tests").rglob("*.py")
+        for each in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(each, ast.keyword) and each.arg == "match"
+        for part in ast.walk(each.value)
+        if isinstance(part, ast.Constant) and PROSE.search(str(part.value))
+    ]
+
+    assert not pinned
 
 
 def test_the_comparison_of_two_graphs_stays_small() -> None:

@@ -674,7 +674,7 @@ def test_what_is_not_answered_in_a_conversation_is_denied(answers: dict[str, boo
     history: list[Message] = [UserMessage("go"), assistant, done]
     agent = bank.agent([])
     if answers:
-        with pytest.raises(ConfigError, match="expected the key or the unique id of an open call"):
+        with pytest.raises(ConfigError, match="expected the key"):
             asyncio.run(agent.generate(messages=history, approvals=answers))
         return
 

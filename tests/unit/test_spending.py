@@ -156,7 +156,7 @@ def test_a_limit_that_allows_nothing_or_everything_is_refused(name: str, limit: 
 @pytest.mark.parametrize("value", [0, -1, True, False, 1.0, "1", None, float("inf")])
 def test_what_is_no_bound_is_refused_by_name(value: object) -> None:
     """`True` is not 1, and 0 is not "no limit"."""
-    with pytest.raises(ConfigError, match="`max_steps` is a whole number of at least 1"):
+    with pytest.raises(ConfigError, match=r"`max_steps` .* at least 1"):
         whole_number("max_steps", value)
 
 

@@ -616,7 +616,7 @@ async def test_a_question_may_be_a_message_with_an_image(
 async def test_a_question_that_is_no_message_of_a_user_is_refused() -> None:
     chat = Agent(ScriptedModel(["one"])).chat()
 
-    with pytest.raises(ConfigError, match="`prompt`: expected text, or one message of role user"):
+    with pytest.raises(ConfigError, match=r"`prompt`: .* one message of role user"):
         await chat.send(said("I am the model"))
     with pytest.raises(ConfigError, match=r"messages\[0\]: expected a message, found int"):
         await chat.send(wrong(5))
@@ -641,7 +641,7 @@ def test_a_chat_that_cannot_work_is_refused(chat_id: object, options: object, fo
 async def test_a_wrong_word_to_a_chat_is_refused(tmp_path: Path) -> None:
     chat: Chat = Agent(ScriptedModel(["one"])).chat()
 
-    with pytest.raises(ConfigError, match="a question of a chat has no option 'messages'"):
+    with pytest.raises(ConfigError, match="no option 'messages'"):
         await chat.send("first", **wrong({"messages": []}))
     assert () == await chat.messages()
 
@@ -663,7 +663,7 @@ async def test_a_question_that_goes_on_keeps_its_options(place: Place) -> None:
     model = ScriptedModel([reply(call()), "done"])
     async with Agent(model, tools=[gated()]).chat("user-42", store=place) as chat:
         await chat.send("first")
-        with pytest.raises(ConfigError, match="max_steps, which a run keeps from its start"):
+        with pytest.raises(ConfigError, match="max_steps, which a run keeps"):
             await chat.send(max_steps=3)
 
 

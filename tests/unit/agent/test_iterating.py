@@ -450,7 +450,7 @@ async def test_a_time_limit_on_tools_leaves_the_run_where_it_is(
     await started.wait()
     waiting.cancel()
     await asyncio.wait([waiting])
-    with pytest.raises(ConfigError, match="skip_tools comes too late: the turn's tools have"):
+    with pytest.raises(ConfigError, match="skip_tools comes too late"):
         turn.skip_tools()
     results = await turn.generate_tool_response() if effect == "idempotent" else None
     result, is_fine = await runner.until_done(), results is None or results[0].status == "ok"

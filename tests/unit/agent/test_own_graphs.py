@@ -399,10 +399,10 @@ def test_two_things_of_one_name_are_refused() -> None:
         return Billing()
 
     assert {"route"} == set(carried_by([route, Retrying(route, 2)]).callbacks)
-    with pytest.raises(ConfigError, match="two different functions are brought along as 'route'"):
+    with pytest.raises(ConfigError, match=r"two different functions .* as 'route'"):
         carried_by([route, twin])
     agents = [sub_graph(Agent(ScriptedModel([]), name=one), name="kid") for one in "ab"]
-    with pytest.raises(ConfigError, match="two different agents are brought along as 'kid'"):
+    with pytest.raises(ConfigError, match=r"two different agents .* as 'kid'"):
         carried_by(agents)
 
 
@@ -412,7 +412,7 @@ def test_a_graph_that_brings_two_things_of_one_name_is_refused() -> None:
     again: Retrying[None] = Retrying(second, 1, name="second")
     edges: Edges[None] = {retried: {...: again}, again: {...: END}}
 
-    with pytest.raises(GraphError, match="two different agents are brought along as 'kid'"):
+    with pytest.raises(GraphError, match=r"two different agents .* as 'kid'"):
         Graph("desk", retried, edges)
     same: Retrying[None] = Retrying(first, 1, name="same")
     Graph("desk", retried, {retried: {...: same}, same: {...: END}})

@@ -61,7 +61,7 @@ async def test_a_look_at_what_runs_wait_for_changes_nothing(place: str, tmp_path
 async def test_a_look_without_an_agent_or_a_store_is_refused(tmp_path: Path) -> None:
     agent = Agent(ScriptedModel(["done"]))
 
-    with pytest.raises(ConfigError, match="expected the agent that it belongs to"):
+    with pytest.raises(ConfigError, match="expected the agent that"):
         await Runs[None](str(tmp_path / "runs.db")).waiting("r")
     with pytest.raises(ConfigError, match="no `store`"):
         await agent.pending("r")

@@ -98,9 +98,9 @@ async def test_an_abort_after_the_step_lets_the_turn_come_to_its_end() -> None:
 def test_steering_takes_a_prompt(said: object) -> None:
     one = Agent(ScriptedModel(["done"])).stream("go")
 
-    with pytest.raises(ConfigError, match="`steer`: expected a string, or a list of"):
+    with pytest.raises(ConfigError, match="`steer`: expected a string, or"):
         one.steer(wrong(said))
-    with pytest.raises(ConfigError, match="`follow_up`: expected a string, or a list of"):
+    with pytest.raises(ConfigError, match="`follow_up`: expected a string, or"):
         one.follow_up(wrong(said))
 
     assert "done" == within(one.result()).text
@@ -123,17 +123,17 @@ def test_steering_after_the_end_is_refused() -> None:
     within(one.result())
 
     one.abort()
-    with pytest.raises(ConfigError, match="`steer` comes too late: the stream is over"):
+    with pytest.raises(ConfigError, match="`steer` comes too late"):
         one.steer("hurry")
-    with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
+    with pytest.raises(ConfigError, match="`follow_up` comes too late"):
         one.follow_up("and then?")
 
 
 def too_late(one: RunStream) -> None:
     """Steer a stream that is over."""
-    with pytest.raises(ConfigError, match="`steer` comes too late: the stream is over"):
+    with pytest.raises(ConfigError, match="`steer` comes too late"):
         one.steer("hurry")
-    with pytest.raises(ConfigError, match="`follow_up` comes too late: the stream is over"):
+    with pytest.raises(ConfigError, match="`follow_up` comes too late"):
         one.follow_up("and then?")
 
 

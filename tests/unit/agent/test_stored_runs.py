@@ -216,7 +216,7 @@ async def test_an_answer_is_accepted_once(
     assert await agent.runs.approve("r", "c0.0", answer) == "duplicate"
     clicker = payer(stored, {"calls": [{"name": "click", "arguments": {"x": 1}}]})
     await clicker.generate("click", run_id="t")
-    with pytest.raises(ConfigError, match="waits for the result of the client tool 'click'"):
+    with pytest.raises(ConfigError, match=r"waits for the result.*'click'"):
         await clicker.runs.approve("t", "c0.0")
 
 
@@ -391,7 +391,7 @@ async def test_an_answer_to_a_run_that_is_over_says_so(stored: MemoryStore | Sql
             await agent.resume(run, approvals=yes)
     with pytest.raises(ConfigError, match=r"takes no answers: it is over \(completed\)"):
         await agent.resume("r", tool_results={"c0.0": "x"})
-    with pytest.raises(ConfigError, match=r"from this result before: it is over \(completed\)"):
+    with pytest.raises(ConfigError, match=r"it is over \(completed\)"):
         await agent.resume(parked, approvals=yes)
     assert journal == await stored.load("r")
     if isinstance(stored, SqliteStore):
@@ -417,7 +417,7 @@ async def test_a_graph_has_the_same_doors(tmp_path: Path) -> None:
     assert resumed.steps[0].tool_results[0].text == "5 paid"
     with pytest.raises(ConfigError, match="expected the store of the runs"):
         await Runs(None, graph).replay("r")
-    with pytest.raises(ConfigError, match="JsonlStore does not keep the questions of runs"):
+    with pytest.raises(ConfigError, match="JsonlStore does not keep the questions"):
         await Runs(JsonlStore(tmp_path / "lines"), graph).approve("r", "c0.0")
     await store.aclose()
 
@@ -427,7 +427,7 @@ async def test_a_run_with_children_is_not_forked_without_its_graph() -> None:
     await team(store, PAY, CALL_PAYER).generate("go", run_id="r")
     before = await store.runs()
 
-    with pytest.raises(ConfigError, match="'r' has child runs, and only its graph tells"):
+    with pytest.raises(ConfigError, match="'r' has child runs, and"):
         await fork_run(None, store, "r", at=2, new_id="f")
     assert before == await store.runs()
 
@@ -478,13 +478,13 @@ async def test_a_run_is_cancelled_by_its_id() -> None:
 
 
 async def test_what_only_an_agent_can_do_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="expected the agent that it belongs to"):
+    with pytest.raises(ConfigError, match="expected the agent that"):
         await Runs[None](MemoryStore()).resume("r")
     with pytest.raises(ConfigError, match="expected the runs' graph"):
         await Runs[None](MemoryStore()).replay("r")
     with pytest.raises(ConfigError, match="keeps no catalog"):
         await Runs[None](JsonlStore(tmp_path)).list()
-    with pytest.raises(ConfigError, match="does not keep the questions of runs"):
+    with pytest.raises(ConfigError, match="does not keep the questions"):
         await Runs[None](JsonlStore(tmp_path)).pending("r")
     with pytest.raises(ConfigError, match="expected the store of the runs"):
         await Runs[None](None).list()

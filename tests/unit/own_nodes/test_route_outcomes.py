@@ -48,13 +48,13 @@ def test_a_name_that_no_table_can_show_is_refused(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(LIBRARY_OUTCOMES))
 def test_no_route_is_named_like_an_outcome_of_the_library(name: str) -> None:
     """That would say what no router can know: that calls have verdicts, or results."""
-    with pytest.raises(ConfigError, match=f"'{name}' is an outcome of graphloop's own nodes"):
+    with pytest.raises(ConfigError, match=f"'{name}' is an outcome of graphloop's"):
         route_outcome(name)
 
 
 def test_a_name_that_stands_there_twice_is_refused() -> None:
     """It would be one route with two descriptions."""
-    with pytest.raises(ConfigError, match="a name of its own; found one, one"):
+    with pytest.raises(ConfigError, match="found one, one"):
         route_outcomes(["one", "one"])
 
 

@@ -94,5 +94,5 @@ def test_tools_of_the_server_stand_behind_the_runs_own(wire: Wire) -> None:
 @on_both_wires
 def test_tools_that_are_no_array_are_refused(wire: Wire) -> None:
     """An option that cannot take effect complains."""
-    with pytest.raises(ConfigError, match="expected an array of the server's own tools, found 5"):
+    with pytest.raises(ConfigError, match=r"expected an array .* found 5"):
         body(wire, {"tools": 5})

@@ -157,7 +157,7 @@ def test_what_a_frozen_state_holds_is_protected_too() -> None:
 
 
 def test_what_cannot_be_copied_is_no_state() -> None:
-    with pytest.raises(ConfigError, match=r"a state of type Noted cannot be copied.*Fix: keep"):
+    with pytest.raises(ConfigError, match=r"type Noted cannot be copied.*Fix: keep"):
         lent(Noted(wrong(Lock())))
 
 
@@ -340,7 +340,7 @@ def test_a_run_begins_with_a_state_of_its_graph_s_type() -> None:
     bare = kernel.NodeGraph("bare", route, {route: {...: END}})
 
     assert (Ticket, None) == (known_state_type(graph), known_state_type(bare))
-    with pytest.raises(ConfigError, match="graph 'desk' begins with a state of type Ticket"):
+    with pytest.raises(ConfigError, match=r"graph 'desk' .* type Ticket"):
         asyncio.run(graph.run(wrong("x")))
 
 
@@ -506,9 +506,9 @@ def test_a_state_that_no_journal_can_hold_is_refused(tmp_path: Path) -> None:
     store = str(tmp_path / "runs.db")
     graph = Graph("jots", jot, {jot: {...: END}})
 
-    with pytest.raises(ConfigError, match="graph 'jots' begins with a state that no journal"):
+    with pytest.raises(ConfigError, match=r"graph 'jots' .* no journal"):
         asyncio.run(graph.run(Note(wrong(5)), store=store))
-    with pytest.raises(ConfigError, match="graph 'jots' begins with a state of type Note; found s"):
+    with pytest.raises(ConfigError, match=r"graph 'jots' .* type Note; found s"):
         asyncio.run(graph.run(wrong("x")))
     with pytest.raises(
         ConfigError, match=r"'jot' returns a state that no journal.*`text`: Input sh"
