@@ -13,7 +13,7 @@ from mcp.server import MCPServer
 from mcp.server.elicitation import AcceptedElicitation, ElicitationResult
 from mcp.server.mcpserver import Context
 from mcp.server.mcpserver.prompts.base import AssistantMessage, UserMessage
-from mcp.server.mcpserver.resolve import Elicit, Resolve, Sample
+from mcp.server.mcpserver.resolve import Elicit, ListRoots, Resolve, Sample
 from mcp.server.request_state import RequestStateSecurity
 from mcp.types import (
     AudioContent,
@@ -22,6 +22,7 @@ from mcp.types import (
     CreateMessageResult,
     EmbeddedResource,
     ImageContent,
+    ListRootsResult,
     ResourceLink,
     SamplingMessage,
     TextContent,
@@ -143,6 +144,17 @@ async def learn_in_silence(description: str) -> str:
     server.remove_tool("add")
     server.add_tool(add, description=description)
     return "changed"
+
+
+def its_roots() -> ListRoots:
+    """Ask the client for its folders."""
+    return ListRoots()
+
+
+@server.tool(structured_output=False)
+def folders(found: Annotated[ListRootsResult, Resolve(its_roots)]) -> str:
+    """Tell which folders the client names."""
+    return " ".join(str(root.uri) for root in found.roots)
 
 
 booked: list[str] = []

@@ -361,6 +361,7 @@ class Connection:
                 cache=None,
                 message_handler=self._hear,
                 elicitation_callback=self._elicit if self._inputs.ask else None,
+                list_roots_callback=self._inputs.roots,
                 sampling_callback=None if self._inputs.model is None else self._sample,
                 client_info=Implementation(name="graphloop", version="1"),
             )

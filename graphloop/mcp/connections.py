@@ -103,7 +103,7 @@ class Connections:
             for oldest in held[: max(0, len(held) - HELD_MAX + 1)]:
                 oldest.stop()
             mode, ask = self._options.get("mode", "auto"), self._options.get("ask", False)
-            given = inputs(self._name, self._model, ask=ask)
+            given = inputs(self._name, self._model, self._options.get("roots", ()), ask=ask)
             free = [connect(self._target, self._name, mode, given, self._changed)]
             known += free
         await free[-1].open(self._options.get("timeout_s", TIMEOUT_S))

@@ -1,14 +1,17 @@
 """Inputs: what servers may ask this client for: a person's answer, or a reply of a model.
 
-Both are off by default, and a server is told so. Roots are never offered.
+And the folders it may work in. All are off by default, and a server is told so.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import aclosing
+from pathlib import Path
 from typing import Final, final
 
+from mcp.client.session import ListRootsFnT
 from mcp.types import (
     INVALID_REQUEST,
     AudioContent,
@@ -19,6 +22,9 @@ from mcp.types import (
     ErrorData,
     ImageContent,
     InputRequiredResult,
+    ListRootsRequest,
+    ListRootsResult,
+    Root,
     SamplingMessage,
     TextContent,
 )
@@ -62,15 +68,31 @@ class Inputs:
         server: the server's name in questions and errors.
         ask: whether people are asked.
         model: the model that answers; None for none.
+        folders: the folders that the server is told of.
     """
 
-    def __init__(self, server: str, model: Provider | None, *, ask: bool) -> None:
+    def __init__(
+        self, server: str, model: Provider | None, folders: Iterable[str | Path], *, ask: bool
+    ) -> None:
         self._server, self.model, self.ask = server, model, ask
+        paths = [Path(folder).resolve() for folder in folders]
+        self._roots = [
+            Root.model_validate({"uri": path.as_uri(), "name": path.name}) for path in paths
+        ]
 
     @property
     def are_offered(self) -> bool:
         """Whether the server may ask for anything."""
         return self.ask or self.model is not None
+
+    @property
+    def roots(self) -> ListRootsFnT | None:
+        """The function that tells a server its folders; None if it has none."""
+        return self._listed if self._roots else None
+
+    async def _listed(self, context: object) -> ListRootsResult:
+        del context
+        return ListRootsResult(roots=self._roots)
 
     async def gathered(
         self, required: InputRequiredResult, before: Rounds | None, context: ToolContext
@@ -95,6 +117,9 @@ class Inputs:
                 result = await sampled(self.model, request.params, context)
                 if isinstance(result, ErrorData):
                     raise ToolError(f"MCP server {self._server!r}: {result.message}")
+                responses[key] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+            elif isinstance(request, ListRootsRequest) and self._roots:
+                result = await self._listed(context)
                 responses[key] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
             else:
                 raise ToolError(

@@ -16,6 +16,7 @@ from mcp.types import (
     ElicitResult,
     InputRequiredResult,
     InputResponses,
+    ListRootsResult,
 )
 
 from ..errors import ToolError
@@ -73,10 +74,10 @@ async def all_pages(
 
 
 def _typed(responses: Mapping[str, Json]) -> InputResponses:
+    """Return answers as the SDK's types; each of them has a field that no other has."""
+    kinds = {"action": ElicitResult, "roots": ListRootsResult, "role": CreateMessageResult}
     return {
-        key: (ElicitResult if "action" in response else CreateMessageResult).model_validate(
-            response
-        )
+        key: kinds[next(field for field in kinds if field in response)].model_validate(response)
         for key, response in responses.items()
     }
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypedDict
 
 from msgspec import Struct
@@ -71,7 +72,8 @@ class ServerOptions(TypedDict, total=False):
     server's name in errors, logs and questions. `mode`: "legacy" asks for no version newer than
     2025-11-25. `ask`: the server may ask people during a call: the run parks, or its approver
     answers. `sampling`: the model that answers the server's own requests to models, a label or a
-    provider; its usage counts in the budget of the run that calls.
+    provider; its usage counts in the budget of the run that calls. `roots`: folders that the
+    server is told it may work in; it is not held to them.
     """
 
     prefix: str
@@ -83,6 +85,7 @@ class ServerOptions(TypedDict, total=False):
     mode: Mode
     ask: bool
     sampling: str | Provider | None
+    roots: Sequence[str | Path]
 
 
 def check_options(options: ServerOptions) -> None:
@@ -98,7 +101,7 @@ def check_options(options: ServerOptions) -> None:
             f"options of an MCP server: expected {', '.join(known)}, found "
             f"{not_among(unknown, known)}"
         )
-    for option in ("tools", "needs_approval"):
+    for option in ("tools", "needs_approval", "roots"):
         if isinstance(options.get(option), str):
             raise ConfigError(
                 f"`{option}`: expected a list of names, found the text {options.get(option)!r}. "

@@ -100,17 +100,18 @@ def wire_of(case: Billed) -> Wire:
 
 def streamed(case: Billed) -> Usage:
     """Return the usage that the wire reads in the event that reports it."""
+    events: list[dict[str, Any]]
     match wire_of(case):
         case AnthropicMessages():
             events = [
-                {"type": "message_start", "message": {"role": "assistant", "content": []}},
+                {"type": "message_start", "message": {"role": "assistant", "content": list[str]()}},
                 {"type": "message_delta", "delta": {}, "usage": case.raw},
             ]
         case GoogleGemini():
             events = [{"usageMetadata": case.raw}]
         case OpenAIResponses():
-            response = {"status": "completed", "output": [], "usage": case.raw}
-            events = [{"type": "response.completed", "response": response}]
+            done = {"status": "completed", "output": list[str](), "usage": case.raw}
+            events = [{"type": "response.completed", "response": done}]
         case _:
             events = [{"choices": [], "usage": case.raw}]
     decoder = wire_of(case).decoder()

@@ -192,6 +192,21 @@ async def test_a_spent_budget_refuses_the_server(make: Make) -> None:
     assert result.run.spent.model_calls == 1
 
 
+async def test_a_server_is_told_the_folders_of_its_options(make: Make, tmp_path: Path) -> None:
+    async with tools_of(make(roots=[tmp_path])) as tools:
+        told = await outcome(tools["folders"])
+
+    assert told.content == tmp_path.as_uri()
+
+
+async def test_no_folders_are_told_by_default(make: Make) -> None:
+    """A server must not read where the caller works."""
+    async with tools_of(make()) as tools:
+        refused = await outcome(tools["folders"])
+
+    assert refused.status == "error"
+
+
 async def test_no_model_answers_by_default(make: Make) -> None:
     """Sampling is somebody's money."""
     async with tools_of(make()) as tools:

@@ -307,7 +307,8 @@ async def test_runs_have_deps_and_tools_have_descriptions(tmp_path: Path) -> Non
         listed = {one.name: one.description for one in (await client.list_tools()).tools}
         result = await client.call_tool("the_desk", {"prompt": "Whose?"})
     assert isinstance(result, types.CallToolResult)
-    run_id = (result.structured_content or {})["run_id"]
+    data: dict[str, str] = result.structured_content or {}
+    run_id = data["run_id"]
     events = await store.load(run_id)
     await server.aclose()
 
