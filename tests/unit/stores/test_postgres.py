@@ -116,6 +116,17 @@ async def test_a_stale_append_in_flight_lands_before_the_new_owner_or_not_at_all
     await second.aclose()
 
 
+async def test_a_claimed_append_leaves_no_gap(dsn: str) -> None:
+    """Also under a claim that counts: the number before has to be there."""
+    store = PostgresStore(dsn)
+    await store.claim("r")
+    await store.append("r", 1, started("r"))
+
+    with pytest.raises(StoreError, match="the next is number 2, not 3"):
+        await store.append("r", 3, started("r"))
+    await store.aclose()
+
+
 async def test_a_refused_append_of_a_batch_refuses_no_other(dsn: str) -> None:
     """Appends of many runs are one statement; each run is its own."""
     store = PostgresStore(dsn)
