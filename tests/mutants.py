@@ -159,15 +159,20 @@ class Bench:
 
     def kills(self, mutant: Mutant) -> bool:
         """Return whether a test notices the mutant."""
-        path = self._folder / mutant.path
-        source = path.read_text("utf-8")
-        mutated = mutants_of(mutant.path, source)[mutant]
-        limit = max(SECONDS_MIN, SLOWER * self._unharmed(TESTS[mutant.path]))
-        self._write(path, mutated)
+        mutated = mutants_of(mutant.path, (self._folder / mutant.path).read_text("utf-8"))[mutant]
+        return self.notices({mutant.path: mutated}, TESTS[mutant.path])
+
+    def notices(self, mutated: Mapping[str, str], tests: tuple[str, ...]) -> bool:
+        """Return whether one of the tests notices these files in place of the repository's."""
+        limit = max(SECONDS_MIN, SLOWER * self._unharmed(tests))
+        sources = {name: (self._folder / name).read_text("utf-8") for name in mutated}
         try:
-            return not self._passes(TESTS[mutant.path], limit)
+            for name, text in mutated.items():
+                self._write(self._folder / name, text)
+            return not self._passes(tests, limit)
         finally:
-            self._write(path, source)
+            for name, text in sources.items():
+                self._write(self._folder / name, text)
 
     def _unharmed(self, tests: tuple[str, ...]) -> float:
         """Return how many seconds the tests take without a mutant."""

@@ -301,7 +301,7 @@ class AsyncDriver(Generic[S]):
         """Return the event to apply before any effect starts; None if the effects may start.
 
         It is the first event of a start or resume, a message or abort of the caller, an answer that
-        waited, or an `EffectsStarted`. One append journals it together with the held steps.
+        waited, or an `EffectsStarted`. The held steps and this event take a single append.
         """
         recorder, run = self._recorder, self._recorder.latest
         if run is None:

@@ -342,6 +342,18 @@ def test_what_somebody_says_is_noted_where_it_belongs() -> None:
     assert ((), (note,)) == (later.inbox.steering, later.inbox.follow_ups)
 
 
+@pytest.mark.parametrize("follow_up", [True, False])
+def test_a_message_of_a_store_counts_once(follow_up: bool) -> None:
+    """A driver may hear it from the mailbox, and again from its worker; others have no id."""
+    run = first = idle(WORK)
+    for signal_id in ("s1", "s1", "s2", "", ""):
+        said = Queued(11.0, UserMessage("x"), follow_up, signal_id)
+        run = step(graph(Wishing(invoke)), run, said).run
+
+    assert 4 == len(run.inbox.follow_ups if follow_up else run.inbox.steering)
+    assert 5 == run.seq - first.seq
+
+
 def test_a_stop_after_the_step_voids_nothing() -> None:
     """The turn comes to its end, and the stop check finds the reason."""
     run = noted(Cancelled(11.0, "enough", after_step=True))

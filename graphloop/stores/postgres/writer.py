@@ -211,7 +211,10 @@ class PostgresWriter:
                     [job for job in jobs if job.future.set_running_or_notify_cancel()]
                 )
                 self._attempt(appends, self._append)
-                self._attempt(rest, self._transact)
+                while rest:
+                    self._attempt(rest, self._transact)
+                    self._beat()
+                    rest = [job for job in rest if not job.future.done()]
                 self._beat()
                 jobs.clear()
                 if not self._jobs:
@@ -303,19 +306,25 @@ class PostgresWriter:
                 job.future.set_exception(error)
 
     def _transact(self, link: Link, jobs: Sequence[Queued], is_again: bool) -> None:  # noqa: FBT001
-        """Do other jobs in one transaction, in the order of their runs; then tell the results."""
+        """Do other jobs in one transaction, in the order of their runs; then tell the results.
+
+        Jobs that would make the next beat late are left: a lease that ends during a transaction
+        fences every claim that it makes.
+        """
         todo = sorted(
             [job for job in jobs if isinstance(job, Job) and not job.future.done()],
             key=lambda job: job.run_id,
         )
 
-        def work() -> None:
-            for job in todo:
+        def work() -> Sequence[Job[Any]]:
+            end = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE / 2
+            for number, job in enumerate(todo, 1):
                 job.do(link, is_again=is_again)
+                if time.monotonic() >= end:
+                    return todo[:number]
+            return todo
 
-        if todo:
-            _again(link, work)
-        for job in todo:
+        for job in _again(link, work) if todo else ():
             job.end()
 
     def _beat(self) -> None:

@@ -12,6 +12,7 @@ import os
 import tempfile
 from collections.abc import Callable, Generator
 from pathlib import Path
+from threading import Event as Flag
 
 import psycopg
 import pytest
@@ -21,7 +22,9 @@ from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores import open_store
 from graphloop.stores.base import Ask
 from graphloop.stores.postgres import PostgresStore, schema
+from graphloop.stores.postgres.leases import StoreWorker
 from graphloop.stores.postgres.schema import Link, opened
+from graphloop.stores.postgres.writer import Job, PostgresWriter
 from tests.postgres_server import Missing, Server, database, set_clock
 
 ASK = Ask("c0.0", "approval", "pay", "{}", "t")
@@ -115,6 +118,37 @@ async def test_a_stale_append_in_flight_lands_before_the_new_owner_or_not_at_all
     assert await second.load("r") == (started("r"), event("stale"), event("mine"))
     await first.aclose()
     await second.aclose()
+
+
+async def test_a_claimed_append_leaves_no_gap(dsn: str) -> None:
+    """Also under a claim that counts: the number before has to be there."""
+    store = PostgresStore(dsn)
+    await store.claim("r")
+    await store.append("r", 1, started("r"))
+
+    with pytest.raises(StoreError, match="the next is number 2, not 3"):
+        await store.append("r", 3, started("r"))
+    await store.aclose()
+
+
+def test_a_transaction_ends_before_the_next_beat_is_late(dsn: str) -> None:
+    """A beat behind hundreds of claims came after the lease; then all of them were fenced."""
+    writer, is_queued = PostgresWriter(dsn, StoreWorker(lease_s=1e-9), patience_s=1.0), Flag()
+
+    def work(link: Link, _: bool) -> str:
+        is_queued.wait()
+        (number,) = link.execute("SELECT pg_current_xact_id()::text").fetchone() or ("",)
+        return str(number)
+
+    jobs = [Job(f"run-{at}", work) for at in range(5)]
+    for job in jobs:
+        writer.put(job)
+    is_queued.set()
+    transactions = {job.future.result() for job in jobs}
+    writer.stop()
+    writer.join()
+
+    assert len(transactions) == len(jobs)
 
 
 async def test_a_refused_append_of_a_batch_refuses_no_other(dsn: str) -> None:

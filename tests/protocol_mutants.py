@@ -1,0 +1,147 @@
+"""Mutants of the protocol by which workers share runs: each rule is broken once, and noticed.
+
+    python -m tests.protocol_mutants                 plant each mutant, and run its tests
+    python -m tests.protocol_mutants --only sweep    those whose name has this text
+
+A mutant leaves out one rule of the protocol. Its tests are those that must notice, and no others
+run. The status is 0 if every mutant is killed, and 1 if one survives.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.mutants import ROOT, Bench
+
+__all__ = ["MUTANTS", "ProtocolMutant"]
+
+DRIVER: Final = "graphloop/driver/driver.py"
+JOURNAL: Final = "graphloop/stores/postgres/journal.py"
+LEASES: Final = "graphloop/stores/postgres/leases.py"
+WRITER: Final = "graphloop/stores/postgres/writer.py"
+SWEPT: Final = 'link.execute("DELETE FROM worker WHERE name NOT IN (SELECT name FROM live)")'
+STORE_TESTS: Final = "tests/unit/stores/test_postgres.py"
+UNREAD: Final = (
+    "tests/conformance/test_stores.py::"
+    "test_an_answer_that_its_driver_has_not_read_wakes_the_run[postgres]"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProtocolMutant:
+    """A rule that is left out: the changes of texts in files, and the tests that must notice."""
+
+    name: str
+    changes: Sequence[tuple[str, str, str]]
+    tests: tuple[str, ...]
+
+    def planted(self) -> Mapping[str, str]:
+        """Return the changed files.
+
+        Raises:
+            ValueError: a text is not in its file exactly once; the mutant is lost.
+        """
+        files: dict[str, str] = {}
+        for path, old, new in self.changes:
+            source = files.get(path) or (ROOT / path).read_text("utf-8")
+            if source.count(old) != 1:
+                raise ValueError(f"{self.name}: expected {old!r} once in {path}. Fix: mend it.")
+            files[path] = source.replace(old, new)
+        return files
+
+
+MUTANTS: Final = (
+    ProtocolMutant(
+        "epoch: an append does not ask for the latest claim",
+        [(JOURNAL, " AND r.epoch = e.epoch \"", ' "')],
+        (f"{STORE_TESTS}::test_a_driver_whose_run_another_has_claimed_is_fenced",),
+    ),
+    ProtocolMutant(
+        "number: an append does not ask for the number before",
+        [(JOURNAL, "WHERE (e.first = 1 OR EXISTS", "WHERE (true OR EXISTS")],
+        (f"{STORE_TESTS}::test_a_claimed_append_leaves_no_gap",),
+    ),
+    ProtocolMutant(
+        "poke in release: a parked run with an unread answer sleeps on",
+        [(LEASES, "AND %(seen)s < \"", 'AND false AND %(seen)s < "')],
+        (UNREAD, f"{STORE_TESTS}::test_an_answer_and_a_release_meet_on_the_row"),
+    ),
+    ProtocolMutant(
+        "poke in post: an answer does not make a parked run ready",
+        [(JOURNAL, 'if owner is None and status == "parked":', "if owner is None and not status:")],
+        (UNREAD,),
+    ),
+    ProtocolMutant(
+        "claim before read: a driver does not look whether its reading is old",
+        [(DRIVER, "            await recorder.refuse_outrun()\n", "            pass\n")],
+        (
+            "tests/regressions/test_driven_on_meanwhile.py::"
+            "test_a_run_that_another_driver_went_on_with_is_busy[False]",
+        ),
+    ),
+    ProtocolMutant(
+        "sweep: only the runs of the workers that this sweep found dead are freed",
+        [
+            (LEASES, SWEPT, f"dead = {SWEPT[:-2]} RETURNING name\").fetchall()"),
+            (LEASES, "AND NOT EXISTS(SELECT 1 FROM worker w WHERE w.name = r.owner) ",
+             "AND r.owner = ANY(%s) "),
+            (LEASES, 'RETURNING number"\n    ).fetchall()',
+             'RETURNING number",\n        ([name for (name,) in dead],),\n    ).fetchall()'),
+        ],
+        (f"{STORE_TESTS}::test_a_run_is_freed_whose_owner_has_no_row",),
+    ),
+    ProtocolMutant(
+        "eviction: a worker that was declared dead goes on under its name",
+        [(LEASES, "        return\n    tenant.rename()\n", "        return\n"),
+         (WRITER, "            self._tenant.rename()\n", "")],
+        (f"{STORE_TESTS}::test_a_worker_that_was_declared_dead_goes_on_under_a_new_name",),
+    ),
+    ProtocolMutant(
+        "telling: what makes a run ready tells nobody in its transaction",
+        [(LEASES, """link.execute("SELECT pg_notify(%s, '')", (CHANNEL,))""", "pass")],
+        (f"{STORE_TESTS}::test_a_store_tells_others_of_a_run_that_waits",),
+    ),
+    ProtocolMutant(
+        "started: an effect that may not be repeated begins before the journal says so",
+        [(
+            "graphloop/driver/in_flight.py",
+            "return EffectsStarted(self._clock(), risky) if risky else None",
+            "return None",
+        )],
+        ("tests/regressions/test_exactly_once.py",),
+    ),
+    ProtocolMutant(
+        "signal: a command that is delivered twice counts twice",
+        [("graphloop/step.py", "if signal_id in inbox.signals:", "if signal_id is None:")],
+        ("tests/unit/test_step.py::test_a_message_of_a_store_counts_once",),
+    ),
+)  # fmt: skip
+"""One for each rule of the protocol (docs/decisions/2026-11-28-runs-in-postgresql.md)."""
+
+
+def main() -> int:
+    """Plant the mutants, and print what became of each."""
+    parser = argparse.ArgumentParser(prog="python -m tests.protocol_mutants", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose name has it")
+    only = parser.parse_args().only
+    chosen = [mutant for mutant in MUTANTS if only in mutant.name]
+    killed = 0
+    with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
+        bench = Bench(Path(folder))
+        for mutant in chosen:
+            noticed = bench.notices(mutant.planted(), mutant.tests)
+            killed += noticed
+            print(f"{'killed' if noticed else 'SURVIVED':9}{mutant.name}", flush=True)
+    print(f"{killed:4} of {len(chosen):3} killed")
+    return int(killed < len(chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
