@@ -247,12 +247,8 @@ class Usage(Struct, frozen=True, gc=False):
     @property
     def total_tokens(self) -> int:
         """The sum of input, output and prompt-cache tokens."""
-        return (
-            self.input_tokens
-            + self.output_tokens
-            + self.cache_read_tokens
-            + self.cache_write_tokens
-        )
+        cached = self.cache_read_tokens + self.cache_write_tokens
+        return self.input_tokens + self.output_tokens + cached
 
     def __add__(self, other: Usage) -> Usage:
         if self is NO_USAGE:

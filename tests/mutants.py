@@ -72,6 +72,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
         GOLDEN,
         "tests/regressions/test_exactly_once.py",
     ),
+    "graphloop/rule_watch.py": ("tests/unit/test_rule_watch.py", GOLDEN),
     "graphloop/nodes/append.py": (
         "tests/unit/nodes/test_append.py",
         GOLDEN,

@@ -25,7 +25,6 @@ from ..driver import (
 from ..effects import AwaitCaller, StartRun
 from ..events import Steered
 from ..graph import NodeGraph
-from ..nodes import step_result
 from ..rules import TemporalRule, describe_rule
 from ..run import EndReason, Run, Spent
 from ..stores import Store
@@ -176,7 +175,8 @@ class RunResult(Generic[OutputT_co, S]):
         if self.run.ended or reply is None or turn.dropped or turn.number < 0:
             return ()
         finished = tuple([result for result in turn.results if result is not None])
-        return (step_result(turn, reply, finished, (reply.message, *finished)),)
+        said: tuple[Message, ...] = (reply.message, *finished)
+        return (StepResult(turn.number, reply, turn.calls, finished, turn.usage, said),)
 
     @property
     def total_usage(self) -> Usage | None:

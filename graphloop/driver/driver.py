@@ -221,8 +221,7 @@ class AsyncDriver(Generic[S]):
         self, run_id: str, first: Iterable[Event], *, resumed: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
-        in_flight.shared_at = monotonic()
-        self.children.tried = frozenset()
+        in_flight.shared_at, self.children.tried = monotonic(), frozenset()
         scope.enter(asyncio.get_running_loop())
         recorder.run_id, recorder.is_parked = run_id, False
         async with recorder:
@@ -262,7 +261,7 @@ class AsyncDriver(Generic[S]):
         """
         try:
             step, failed = self._recorder.take(event)
-        except Exception:  # Of the kernel or a node.
+        except Exception:  # The event is journaled, although the kernel or a node refuses it.
             await self._recorder.keep(refused=(event,))
             raise
         if step.effects:
@@ -306,11 +305,10 @@ class AsyncDriver(Generic[S]):
         recorder, run = self._recorder, self._recorder.latest
         if run is None:
             return recorder.heard.pop(0) if recorder.heard else None
-        if recorder.held and (
-            type(recorder.held[-1].event) not in HOLDABLE
-            or (self._is_stopped or run.node == "END" or run.turn.abandoned)
-        ):
-            return None
+        if recorder.held:
+            is_holdable = type(recorder.held[-1].event) in HOLDABLE and not run.turn.abandoned
+            if not is_holdable or self._is_stopped or run.node == "END":
+                return None
         if recorder.heard or (recorder.asides and not self._is_stopped):
             return recorder.pop(run)
         if self._todo_is_stale:

@@ -237,23 +237,22 @@ class Performer(Struct, Generic[S], eq=False):
         return ToolReturned(self._ports.clock(), effect.id, given.content, given.status, given.data)
 
     async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
-        call, ports = effect.call, self._ports
+        call, ports, key = effect.call, self._ports, effect.key
         tool = ports.toolbox.get(call.name)
         if tool is None:
             raise ConfigError(
                 f"the run's tool {call.name!r} is not among the tools given to this driver: "
                 "resume with the tools it was started with"
             )
-        verdict = run.turn.verdicts[call_place(effect.key)] if run.turn.verdicts else None
+        verdict = run.turn.verdicts[call_place(key)] if run.turn.verdicts else None
         if verdict is None or verdict.kind != "run":
             raise ConfigError(
-                f"no gate has let call {effect.key} of tool {call.name!r} through: lead every way "
+                f"no gate has let call {key} of tool {call.name!r} through: lead every way "
                 "to a node that runs tools through a Gate"
             )
-        turn, key = run.turn.number, effect.key
         reports = None if self.hear is None else ProgressReports(self.hear, key, call.name)
         meter = partial(metered, self.spendings, effect.id, run, ports.price)
-        known = run.id, key, call.id, turn, run.messages, ports.path
+        known = run.id, key, call.id, run.turn.number, run.messages, ports.path
         context = ToolContext(
             *known, deps=ports.deps, reports=reports, answer=effect.answer, meter=meter
         )
@@ -262,13 +261,13 @@ class Performer(Struct, Generic[S], eq=False):
             # The process that started the call stopped before it had the result.
             outcome = await tool.reconciled(call.arguments, context)
         if outcome == "not_done":
-            refused = await self._refusal_since(effect.key, call, run) if ports.gates else ""
+            refused = await self._refusal_since(key, call, run) if ports.gates else ""
             if refused:
                 outcome = ToolOutcome(refused, "denied")
             elif effect.client:
                 raise LeftOpen
             else:
-                read, value = self._values.pop(effect.key, ("", UNREAD))
+                read, value = self._values.pop(key, ("", UNREAD))
                 value = value if read == call.arguments else UNREAD
                 try:
                     outcome = await tool.run(call.arguments, context, value)
@@ -318,9 +317,10 @@ class Performer(Struct, Generic[S], eq=False):
             if tool is not None and callable(tool.policy.needs_approval):
                 return ()
         self._values.clear()  # The values of the last turn.
-        # Keyed by place: two calls may be equal, or even the same object.
-        turn = run.turn.number
-        return tuple([self._parsed(call_key(turn, at), call) for at, call in enumerate(calls)])
+        turn, checks = run.turn.number, list[CallCheck]()
+        for at, call in enumerate(calls):  # Keyed by place: two calls may be the same object.
+            checks.append(self._parsed(call_key(turn, at), call))
+        return tuple(checks)
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         checks: list[CallCheck] = []

@@ -9,7 +9,7 @@ Start with `gate.py`, `execute.py` and `append.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .append import Append, step_result
+from .append import Append
 from .compact import SUMMARY_TOKENS, Compact
 from .dialogue import ASKS_MAX, Asks
 from .execute import Execute
@@ -67,7 +67,6 @@ __all__ = [
     "Screened",
     "StopCheck",
     "Verify",
-    "step_result",
 ]
 
 # Imported at first use: the standard loop has none of these nodes, and imports take time.

@@ -31,7 +31,7 @@ from ..values import (
 )
 from .frozen_fields import FrozenFields
 
-__all__ = ["Append", "AppendOutcome", "step_result"]
+__all__ = ["Append", "AppendOutcome"]
 
 S = TypeVar("S")
 
@@ -92,7 +92,8 @@ class Append(FrozenFields):
         if turn.number < 0:
             new, steps = _new(turn, results, kept), record.steps
         else:
-            new, steps = kept, record.steps.append(step_result(turn, reply, results, kept))
+            ended = StepResult(turn.number, reply, turn.calls, results, turn.usage, kept)
+            new, steps = kept, record.steps.append(ended)
         has_failed = False
         for result in results:
             has_failed = has_failed or result.status != "ok"
@@ -122,16 +123,16 @@ class Append(FrozenFields):
         dropped = turn.reply if turn.dropped and turn.number >= 0 else None
         # The record keeps the results of calls that ran, although the conversation lost them.
         ran = tuple([one for one in turn.results if one is not None]) if turn.dropped else ()
-        step = () if dropped is None else (step_result(turn, dropped, ran, turn.notes),)
-        record = run.record
+        record, steps = run.record, run.record.steps
+        if dropped is not None:
+            ended = StepResult(turn.number, dropped, turn.calls, ran, turn.usage, turn.notes)
+            steps = steps.append(ended)
         run = evolve(
             run,
             messages=run.messages.append(*turn.notes),
             turn=_closed(turn),
             counters=_guarded(run.counters, ran),
-            record=evolve(
-                record, added=record.added.append(*turn.notes), steps=record.steps.append(*step)
-            ),
+            record=evolve(record, added=record.added.append(*turn.notes), steps=steps),
         )
         if turn.dropped:
             # Open calls of the caller's conversation go into the turn, not into the history: each
@@ -221,13 +222,6 @@ def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
     names = [tool.name for tool in ending]
     ran = [result for result in results if result.status != "denied"]
     return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
-
-
-def step_result(
-    turn: Turn, reply: Reply, results: tuple[ToolResult, ...], added: tuple[Message, ...]
-) -> StepResult:
-    """Return the turn's `StepResult`; `added` are the messages that it adds to the conversation."""
-    return StepResult(turn.number, reply, turn.calls, results, turn.usage, added)
 
 
 def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:

@@ -39,6 +39,8 @@ RUN: Final = CallVerdict("run")
 ANSWERED: Final = CallVerdict("answered")
 CLEAR: Final = CallCheck()
 SETTLED: Final = Settled()
+FREE: Final = frozenset({"auto", "required"})
+"""The tool choices that leave the model free which tool to call."""
 TOO_LATE: Final = denial("the approval had expired.")
 
 
@@ -82,7 +84,8 @@ class Gate(FrozenFields):
 
         The checks of the calls may have come with the reply; otherwise the node requests them.
         """
-        turn, offered = run.turn, _callable(run.turn)
+        turn = run.turn
+        offered = turn.tools.callable if turn.tool_choice.mode in FREE else _callable(turn)
         calls, is_new = turn.calls, not turn.verdicts and not turn.results
         for call in calls:
             is_new = is_new and call.name in offered
@@ -241,13 +244,9 @@ def _as_decided(call: ToolCall, said: CallVerdict | None) -> ToolCall:
 
 
 def _callable(turn: Turn) -> Collection[str]:
-    """Return the names of the tools that the tool choice allows; some servers do not enforce it."""
-    offered, choice = turn.tools.callable, turn.tool_choice
-    if choice.mode == "none":
-        return ()
-    if choice.mode == "tool":
-        return (choice.name,) if choice.name in offered else ()
-    return offered
+    """Return the tools that a strict tool choice allows; some servers do not enforce it."""
+    choice = turn.tool_choice
+    return (choice.name,) if choice.mode == "tool" and choice.name in turn.tools.callable else ()
 
 
 def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:

@@ -144,7 +144,8 @@ class ScriptedModel:
     @cached_property
     def _has_questions(self) -> bool:
         """Whether any entry has `to`, so that the conversation selects replies, not their order."""
-        return any(isinstance(item, ReadyReply) and item.to is not None for item in self._items)
+        asked = [item.to for item in self._items if isinstance(item, ReadyReply)]
+        return asked.count(None) < len(asked)
 
     @cached_property
     def _recorded(self) -> Sequence[ReadyReply]:
