@@ -3,12 +3,8 @@
 Owns the description of tools for models, the check of arguments, and the call of the function.
 Refuses a signature or schema that no call could satisfy, when the tool is defined.
 Start with `tool`; `outcome` has the texts that a model reads about its calls.
-Three modules that import slow packages are loaded on first use.
 """
 
-from typing import TYPE_CHECKING
-
-from ..lazy import front_door
 from .dependencies import (
     Closable,
     DepsNeed,
@@ -49,11 +45,6 @@ from .signature import accepts, is_async
 from .tool import AnyTool, Tool, ToolContext, provider_tool, tool
 from .toolbox import Toolbox
 
-if TYPE_CHECKING:
-    from .docstrings import parsed_docstring
-    from .json_schema import generated_schema, sorted_schema_text
-    from .raw_schema import raw_parameters
-
 __all__ = [
     "NOT_DONE",
     "NO_GATES",
@@ -90,7 +81,6 @@ __all__ = [
     "deps_wanted",
     "error_text",
     "gates_of",
-    "generated_schema",
     "is_async",
     "join_issues",
     "kept",
@@ -104,27 +94,15 @@ __all__ = [
     "outcome_of_value",
     "paid",
     "parameters_of",
-    "parsed_docstring",
     "provider_tool",
-    "raw_parameters",
     "rejection",
     "rules_of",
     "schema_of",
     "schema_text",
     "shorten",
-    "sorted_schema_text",
     "tool",
     "uncovered",
     "unknown_outcome",
     "within",
     "yes_or_no",
 ]
-
-__getattr__ = front_door(
-    __name__,
-    {
-        ".docstrings": ("parsed_docstring",),
-        ".json_schema": ("generated_schema", "sorted_schema_text"),
-        ".raw_schema": ("raw_parameters",),
-    },
-)

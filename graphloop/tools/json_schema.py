@@ -12,7 +12,7 @@ import pydantic
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import to_json
 
-__all__ = ["generated_schema", "sorted_schema_text"]
+__all__ = ["generated", "sorted_text"]
 
 
 class _Untitled(GenerateJsonSchema):
@@ -26,7 +26,7 @@ class _Untitled(GenerateJsonSchema):
 _SORTER: Final = _Untitled()  # Shared: costly to make.
 
 
-def generated_schema(adapter: pydantic.TypeAdapter[object]) -> dict[str, object]:
+def generated(adapter: pydantic.TypeAdapter[object]) -> dict[str, object]:
     """Return the JSON Schema of an adapter's type.
 
     Raises:
@@ -35,6 +35,6 @@ def generated_schema(adapter: pydantic.TypeAdapter[object]) -> dict[str, object]
     return adapter.json_schema(schema_generator=_Untitled)
 
 
-def sorted_schema_text(schema: dict[str, object]) -> str:
+def sorted_text(schema: dict[str, object]) -> str:
     """Return a schema as compact JSON with sorted keywords; properties keep their order."""
     return to_json(_SORTER.sort(schema)).decode("utf-8")

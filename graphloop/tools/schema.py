@@ -10,14 +10,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Final, TypeAlias, cast
+from importlib import import_module
+from types import ModuleType
+from typing import Final, Protocol, TypeAlias, cast
 
 import pydantic
 from msgspec import DecodeError, Struct
 from msgspec.json import decode
 from pydantic import PydanticUserError
 
-from .. import tools as room
 from ..errors import ToolDefinitionError
 from .outcome import ArgumentsRejected, not_json
 
@@ -108,7 +109,10 @@ def parameters_of(given: object, place: str) -> Parameters:
             f"found {given!r}. Fix: pass one of these, or use @tool on a function."
         )
     # jsonschema is slow to import, and most programs use no raw JSON Schema.
-    return room.raw_parameters(cast("Mapping[str, object]", given), place)
+    compile_schema: Callable[[Mapping[str, object], str], Parameters] = _loaded(
+        ".raw_schema"
+    ).raw_parameters
+    return compile_schema(cast("Mapping[str, object]", given), place)
 
 
 def model_parameters(model: type[pydantic.BaseModel], place: str) -> Parameters:
@@ -153,8 +157,7 @@ def schema_of(adapter: pydantic.TypeAdapter[object]) -> JsonSchema:
     Raises:
         PydanticUserError: the type has no JSON Schema.
     """
-    # Pydantic's generator takes long to load, and importing an agent needs none.
-    return room.generated_schema(adapter)
+    return _generator().generated(adapter)
 
 
 def schema_text(schema: Mapping[str, object], place: str) -> str:
@@ -178,7 +181,24 @@ def schema_text(schema: Mapping[str, object], place: str) -> str:
             f"{place}: parameters: expected a schema with 'type': 'object' at the top, "
             f"found {flat.get('type')!r}. Fix: make it a property of an object."
         )
-    return room.sorted_schema_text(flat)
+    return _generator().sorted_text(flat)
+
+
+class _Generator(Protocol):
+    """The functions of `json_schema`."""
+
+    def generated(self, adapter: pydantic.TypeAdapter[object], /) -> JsonSchema: ...
+    def sorted_text(self, schema: JsonSchema, /) -> str: ...
+
+
+def _generator() -> _Generator:
+    # Pydantic's generator takes long to load, and importing an agent needs none.
+    return cast("_Generator", _loaded(".json_schema"))
+
+
+def _loaded(module: str) -> ModuleType:
+    """Import a module of this room that is slow to import, on its first use."""
+    return import_module(module, __package__)
 
 
 def _check_numbers(arguments: str) -> None:

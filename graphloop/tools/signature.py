@@ -13,16 +13,19 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from functools import cache, partial
+from importlib import import_module
 
 import pydantic
 from pydantic import PydanticUserError
 from pydantic_core import to_jsonable_python
 from typing_extensions import TypedDict
 
-from .. import tools as room
 from ..errors import ToolDefinitionError
 from .dependencies import deps_of_context
 from .schema import Form, JsonSchema, Parameters, arguments_parser, schema_of, schema_text
+
+if typing.TYPE_CHECKING:
+    import docstring_parser
 
 __all__ = ["accepts", "function_parameters", "is_async", "refuse_generator"]
 
@@ -263,7 +266,19 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
     if "\n" not in text.strip() or not (":" in text or "--" in text):
         # Such a text describes no parameters; the parser would try four docstring styles.
         return _paragraph(inspect.cleandoc(text)), {}
-    return room.parsed_docstring(text)
+    # Imported here: few docstrings need the parser, and its import is slow.
+    parser = import_module("docstring_parser")
+    try:
+        parsed: docstring_parser.Docstring = parser.parse(text)
+    except (parser.ParseError, IndexError):
+        # Malformed field lists break the parser (found by fuzzing); a tool may still have them.
+        return _paragraph(inspect.cleandoc(text)), {}
+    described = {
+        parameter.arg_name: " ".join(parameter.description.split())
+        for parameter in parsed.params
+        if parameter.description
+    }
+    return _paragraph(parsed.description or ""), described
 
 
 def _paragraph(text: str) -> str:

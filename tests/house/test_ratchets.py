@@ -42,6 +42,8 @@ BY_NAME = {
     "graphloop/lazy.py": "each `__init__` that loads its names on first use calls it",
     "graphloop/mcp/connections.py": "the SDK takes seconds to import, so a thread does it",
     "graphloop/providers/services.py": "a row of SERVICES names its wire: one row a new service",
+    "graphloop/tools/schema.py": "pydantic's generator and jsonschema are slow to import",
+    "graphloop/tools/signature.py": "few docstrings need the parser, and its import is slow",
 }
 """Files that import a module that a text names, each in one place, with the reason."""
 MATCH_MAX = 6  # words of prose in a row
