@@ -192,7 +192,7 @@ class Asking(Struct, frozen=True):
         states = await self._states(last)
         if last is None:
             return ChatSoFar(self.chain.chat_id, states=states)
-        return ChatSoFar(self.chain.chat_id, last.spent, states, len(last.history))
+        return ChatSoFar(self.chain.chat_id, last.spent, states, last.heard)
 
     async def _states(self, last: Question | None) -> tuple[int, ...]:
         """Return the states of the chat's rules after the last question.

@@ -71,6 +71,11 @@ class Question(Struct, frozen=True):
         return watch[len(watch) - len(self.before.states) :]
 
     @property
+    def heard(self) -> int:
+        """The number of messages in `history`."""
+        return len(self.run.messages) - _instructions(self.run.messages)
+
+    @property
     def history(self) -> tuple[Message, ...]:
         """The conversation in the form that the model reads, without the agent's instructions."""
         return _without_instructions(self.run.messages)
@@ -87,9 +92,13 @@ class Question(Struct, frozen=True):
 
 def _without_instructions(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return messages without the system messages that they begin with."""
+    return tuple(messages[_instructions(messages) :])
+
+
+def _instructions(messages: Sequence[Message]) -> int:
+    """Return the number of system messages that messages begin with."""
     found = enumerate(messages)
-    first = next((at for at, one in found if not isinstance(one, SystemMessage)), len(messages))
-    return tuple(messages[first:])
+    return next((at for at, one in found if not isinstance(one, SystemMessage)), len(messages))
 
 
 class Chain(Struct, frozen=True):
