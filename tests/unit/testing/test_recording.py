@@ -11,10 +11,12 @@ import pytest
 
 from graphloop import Agent, tool
 from graphloop.errors import ConfigError, ProviderError, RateLimited, ScriptError
+from graphloop.events import Event, ModelReplied
 from graphloop.media import Inline, MediaPart, Url
 from graphloop.providers import MediaDelta, Retries, ScriptedModel
+from graphloop.stores import MemoryStore
 from graphloop.testing import recorded, refuse_requests
-from graphloop.values import AssistantMessage, FinishReason, Reply, TextPart, Usage
+from graphloop.values import AssistantMessage, FinishReason, Reply, TextPart, Usage, evolve
 from tests.wire_server import Answer, WireServer, json_answer, sse
 
 NONE: dict[str, object] = {}
@@ -95,6 +97,38 @@ async def test_pictures_of_the_model_are_replayed(tmp_path: Path) -> None:
     assert first.text == result.text
     assert (drawn, linked) == first.media == result.media
     assert [MediaDelta(0, "image/png", "iVBORw0KGgo=")] == deltas
+
+
+def timeless(event: Event) -> Event:
+    """Return an event without its time, and a reply without the mark of its replay."""
+    event = evolve(event, at=0.0)
+    if not isinstance(event, ModelReplied):
+        return event
+    unmarked = evolve(event.reply.message, extra="")
+    return evolve(event, reply=evolve(event.reply, message=unmarked))
+
+
+async def test_journals_with_media_differ_in_times_and_the_mark_of_a_replay(tmp_path: Path) -> None:
+    """Pictures of the caller, of a tool and of the model are in both journals."""
+    picture = MediaPart("image/png", Inline(b"\x89PNG\r\n\x1a\n"))
+
+    @tool
+    def snap() -> list[MediaPart]:
+        """Take a picture."""
+        return [picture]
+
+    calls = {"calls": [{"name": "snap", "arguments": NONE, "id": "call_x"}]}
+    fox = AssistantMessage((TextPart("A fox."), picture), wire="script")
+    drawn = Reply(fox, FinishReason.STOP, model="scripted", raw_finish_reason="stop")
+    journals: list[list[Event]] = []
+    for _ in range(2):  # The first records, and the second finds the file.
+        store = MemoryStore()
+        model = recorded(ScriptedModel([calls, drawn]), tmp_path / "talk.yaml")
+        await Agent(model, tools=[snap], store=store).generate(["Draw.", picture], run_id="r")
+        journals.append([timeless(one) for one in await store.load("r")])
+
+    assert journals[0] == journals[1]
+    assert sum([str(one).count("Inline(<8 bytes>)") for one in journals[0]]) == 3
 
 
 async def test_a_failure_is_replayed_with_its_class(tmp_path: Path) -> None:
