@@ -24,7 +24,7 @@ Shared = MemoryStore | SqliteStore | PostgresStore
 Open = Callable[[], Shared]
 PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
 PAYS_TWICE = {"calls": [{"name": "pay", "arguments": {"amount": each}} for each in (5, 6)]}
-WAITS = {"calls": [{"name": "wait", "arguments": {}}]}
+WAITS: dict[str, object] = {"calls": [{"name": "wait", "arguments": {}}]}
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])
