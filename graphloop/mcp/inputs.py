@@ -119,8 +119,8 @@ class Inputs:
                     raise ToolError(f"MCP server {self._server!r}: {result.message}")
                 responses[key] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
             elif isinstance(request, ListRootsRequest) and self._roots:
-                result = await self._listed(context)
-                responses[key] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
+                roots = await self._listed(context)
+                responses[key] = roots.model_dump(by_alias=True, mode="json", exclude_none=True)
             else:
                 raise ToolError(
                     f"MCP server {self._server!r} asks for {request.method}, which is not offered "

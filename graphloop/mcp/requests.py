@@ -75,7 +75,11 @@ async def all_pages(
 
 def _typed(responses: Mapping[str, Json]) -> InputResponses:
     """Return answers as the SDK's types; each of them has a field that no other has."""
-    kinds = {"action": ElicitResult, "roots": ListRootsResult, "role": CreateMessageResult}
+    kinds: Mapping[str, type[ElicitResult | ListRootsResult | CreateMessageResult]] = {
+        "action": ElicitResult,
+        "roots": ListRootsResult,
+        "role": CreateMessageResult,
+    }
     return {
         key: kinds[next(field for field in kinds if field in response)].model_validate(response)
         for key, response in responses.items()

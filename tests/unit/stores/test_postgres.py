@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import os
 import tempfile
+import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from threading import Event as Flag
@@ -133,7 +134,8 @@ async def test_a_claimed_append_leaves_no_gap(dsn: str) -> None:
 
 def test_a_transaction_ends_before_the_next_beat_is_late(dsn: str) -> None:
     """A beat behind hundreds of claims came after the lease; then all of them were fenced."""
-    writer, is_queued = PostgresWriter(dsn, StoreWorker(lease_s=1e-9), patience_s=1.0), Flag()
+    worker, is_queued = StoreWorker(lease_s=1e-9, clock=time.time), Flag()
+    writer = PostgresWriter(dsn, worker, patience_s=1.0)
 
     def work(link: Link, _: bool) -> str:
         is_queued.wait()
