@@ -89,7 +89,7 @@ from .stored import Start, origin_of, refuse_unreachable
 from .target import STANDARD, Loop, Target, limited, load_target, names_target, refuse_options
 from .text import safe_json
 
-__all__ = ["provider_for", "run_command"]
+__all__ = ["agent_for", "provider_for", "run_command"]
 
 SCRIPT: Final = "script:"
 
@@ -240,6 +240,30 @@ def provider_for(
     name, notice = _choice(named, base_url, os.environ, loaded.script)
     provider = resolve(name, base_url=base_url, headers=headers, environ=os.environ)
     return provider, notice
+
+
+def agent_for(
+    target: str,
+    registers: Sequence[str] | None,
+    model: str | None,
+    script: str | None,
+    base_url: str | None,
+) -> tuple[Agent[Any, Any], Mapping[str, object]]:
+    """Load the agent that a server or a worker runs, and return it with its `deps`, if it has any.
+
+    Raises:
+        ConfigError: the target is a graph, or cannot be loaded.
+    """
+    loaded = load_target(target, register(registers))
+    provider, notice = provider_for(loaded, model, script, base_url, None)
+    agent = loaded.loop(provider)
+    if not isinstance(agent, Agent):
+        raise ConfigError(
+            f"{target}: expected an agent, found a graph. Fix: give it to an agent as a tool."
+        )
+    if notice:
+        tell_error(notice)
+    return agent, loaded.given_deps(agent)
 
 
 def _recorded(loaded: Target, provider: Provider | None, file: str | None) -> Provider | None:

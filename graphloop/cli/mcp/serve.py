@@ -26,13 +26,10 @@ from typing import Annotated, TypeAlias
 import typer
 
 from ... import serve
-from ...agent import Agent
 from ...errors import ConfigError
 from ..errors import Status, tell_error
-from ..modules import register
 from ..options import BaseUrl, Registers, StorePath, TargetArgument
-from ..run import ModelName, Script, provider_for
-from ..target import load_target
+from ..run import ModelName, Script, agent_for
 
 __all__ = ["serve_command"]
 
@@ -55,15 +52,7 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
     registers: Registers = None,
 ) -> Status:
     """Serve until the client leaves, or Ctrl-C."""
-    loaded = load_target(target, register(registers))
-    provider, notice = provider_for(loaded, model, script, base_url, None)
-    agent = loaded.loop(provider)
-    if not isinstance(agent, Agent):
-        raise ConfigError(
-            f"{target}: expected an agent, found a graph. Fix: give it to an agent as a tool."
-        )
-    if notice:
-        tell_error(notice)
+    agent, deps = agent_for(target, registers, model, script, base_url)
     try:
         served = serve.McpServer
     except ModuleNotFoundError as missing:
@@ -72,7 +61,7 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
         [agent],
         store=store,
         secret=os.environ.get(SECRET) or None,
-        deps=lambda _: loaded.given_deps(agent).get("deps"),
+        deps=lambda _: deps.get("deps"),
     )
     try:
         if http is None:

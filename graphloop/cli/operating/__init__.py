@@ -1,1 +1,1 @@
-"""Commands for the operator of a store: what it needs, and the end of old runs."""
+"""Commands for the operator of a store: its workers, what it needs, and the end of old runs."""

@@ -1,0 +1,86 @@
+"""Drive the runs of a store that wait for a driver, until the service manager stops it.
+
+  graphloop worker desk.py --store runs.db
+  graphloop worker desk.py --store postgresql://app@db.example/runs --slots 50
+
+A run waits if a program submitted it (`agent.runs(store).submit`), if it got an answer, or if its
+driver died. A worker takes the runs of the agent of its target. Start any number of workers, on
+each machine that reaches the store, and one command for each agent.
+
+SIGTERM and Ctrl-C end the worker: it takes no more runs, and has --grace seconds for those under
+way; another worker goes on with what is left. A second Ctrl-C kills the process. The log goes to
+stderr.
+
+Python is executed. Exit status: 0 it was stopped, 2 wrong usage.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from typing import Annotated, TypeAlias
+
+import typer
+
+from ...errors import ConfigError
+from ...stores import open_store
+from ...workers import Worker
+from ..errors import Status, tell_error
+from ..options import BaseUrl, Registers, StorePath, TargetArgument
+from ..run import ModelName, Script, agent_for
+from ..stored import close, refuse_unreachable
+
+__all__ = ["worker_command"]
+
+Slots: TypeAlias = Annotated[
+    int, typer.Option(metavar="NUMBER", min=1, help="The most runs to drive at once.")
+]
+Grace: TypeAlias = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="The time for runs under way at the end.")
+]
+
+
+def worker_command(  # noqa: PLR0913 - the options of a command are its parameters
+    target: TargetArgument,
+    *,
+    store: StorePath = None,
+    slots: Slots = 100,
+    grace: Grace = 30.0,
+    model: ModelName = None,
+    script: Script = None,
+    base_url: BaseUrl = None,
+    registers: Registers = None,
+) -> Status:
+    """Serve until SIGTERM or Ctrl-C."""
+    if store is None:
+        raise ConfigError(
+            "--store: expected the store of the runs, found none. Fix: name it (--store runs.db), "
+            "or set GRAPHLOOP_STORE."
+        )
+    refuse_unreachable(store)
+    agent, deps = agent_for(target, registers, model, script, base_url)
+    shared = open_store(store)
+    given = (lambda _: deps["deps"]) if "deps" in deps else None
+    worker = Worker([agent], shared, slots=slots, deps=given)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+
+    async def serve() -> None:
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            worker.stop()
+            for each in (signal.SIGINT, signal.SIGTERM):
+                loop.remove_signal_handler(each)
+            tell_error(f"takes no more runs; those under way have {grace:g} s")
+
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(each, stop)
+        tell_error(f"serving the runs of agent {agent.name!r}; Ctrl-C ends it")
+        try:
+            await worker.serve(grace_s=grace)
+        finally:
+            await close(shared)
+
+    asyncio.run(serve())
+    return Status.OK

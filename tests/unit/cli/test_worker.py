@@ -1,0 +1,63 @@
+"""`graphloop worker`: it drives what other processes submit, until the service manager stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from pathlib import Path
+
+import pytest
+
+from graphloop import Agent
+from graphloop.testing import ScriptedModel
+from graphloop.workers import Client
+from tests.unit.cli.command_line import STORE, refused, shown, started, write
+
+DESK = """
+from graphloop import Agent
+from graphloop.testing import ScriptedModel
+
+agent = Agent(ScriptedModel(["Done."], restart=True), name="support")
+"""
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Write the agent to a directory of its own."""
+    monkeypatch.chdir(tmp_path)
+    write({"desk.py": DESK})
+
+
+async def submitted() -> str:
+    """Submit a run to the store, as a web server would, and return its result's text."""
+    agent = Agent(ScriptedModel([]), name="support")
+    run_id = await agent.runs("runs.db").submit("Refund order 7.")
+    async with Client("runs.db", poll_s=0.01) as client:
+        ended = await client.result(run_id, timeout_s=60)
+    return ended.text
+
+
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
+def test_a_worker_drives_submitted_runs_until_it_is_stopped(stop: signal.Signals) -> None:
+    """A service manager starts it, and stops it in order."""
+    with started("worker", "desk.py", *STORE, cwd=Path.cwd()) as process:
+        assert process.stderr is not None
+        ready = process.stderr.readline()
+        text = asyncio.run(submitted())
+        process.send_signal(stop)
+        _, log = process.communicate()
+
+    assert "'support'" in ready
+    assert text == "Done."
+    assert process.returncode == 0
+    assert "completed after 1 step" in log
+    assert "done" in shown("runs", "--all", *STORE)
+
+
+def test_a_mistake_gets_a_hint(tmp_path: Path) -> None:
+    """Nothing is served from a place that nobody else can submit to."""
+    (tmp_path / "lines").mkdir()
+
+    assert "--store" in refused("worker", "desk.py")
+    assert "nowhere" in refused("worker", "desk.py", "--store", "nowhere/runs.db")
+    assert "runs.db" in refused("worker", "desk.py", "--store", "lines")
