@@ -36,7 +36,7 @@ from tests.property.test_contract_pairing import assert_paired
 from tests.sim.killed_worker import ONCE, RUN, Ledger, build, work
 from tests.sizes import NIGHTLY
 
-TRIALS = 1_000 if NIGHTLY else 50
+TRIALS = 1_000 if NIGHTLY else 25
 PROCESSES = Lock()
 """Of two threads that ask how a process has ended, one is told wrongly."""
 

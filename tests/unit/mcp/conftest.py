@@ -12,6 +12,7 @@ import pytest
 
 from graphloop.mcp import Server, ServerOptions, http, stdio
 from tests.mcp_calls import SERVER, Make
+from tests.sizes import NIGHTLY
 
 
 @pytest.fixture(scope="module")
@@ -31,9 +32,13 @@ def url() -> Iterator[str]:
             process.kill()
 
 
-@pytest.fixture(params=["stdio-auto", "stdio-legacy", "http-auto", "http-legacy"])
+WAYS = ["stdio-legacy", "http-auto", *(["stdio-auto", "http-legacy"] if NIGHTLY else [])]
+"""On each push, each transport and each protocol; overnight, each with each."""
+
+
+@pytest.fixture(params=WAYS)
 def make(request: pytest.FixtureRequest) -> Make:
-    """Return a function that makes a server on each transport and with each protocol."""
+    """Return a function that makes a server on a transport, and with a protocol."""
     transport, mode = str(request.param).split("-")
 
     def made(**options: object) -> Server:
