@@ -72,7 +72,7 @@ def with_agents(
     }
     nodes = {name: _with_agents(node, graphs) for name, node in graph.nodes.items()}
     named = Graph(
-        graph.name, nodes[graph.start], rows_with(graph, nodes), state_type=graph.state_type
+        graph.name, nodes[graph.start], rows_with(graph, nodes), state_type=own.state_type
     )
     named.source = graph.source
     entries = {
