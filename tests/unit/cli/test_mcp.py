@@ -60,7 +60,7 @@ def test_a_pinned_file_is_compared_with_the_one_before() -> None:
     printed = shown("mcp", "pin", "desk.py:desk")
 
     assert (first.returncode, first.stdout) == (Status.OK, "")
-    assert first.stderr.startswith("desk.mcp.json: 13 tools of ")
+    assert first.stderr.startswith("desk.mcp.json: 15 tools of ")
     assert "since the file before: removed pid, die, " in second.stderr
     assert [tool.name for tool in read_pins("desk.mcp.json")] == ["add"]
     assert printed == Path("desk.mcp.json").read_text()
