@@ -78,7 +78,7 @@ class History(Sequence[T], Generic[T]):
             more = History(tail)
             blocks = blocks.append(*more._blocks or ()) if blocks else more._blocks
             tail = more._tail
-        longer: History[T] = object.__new__(History)
+        longer = object.__new__(type(self))
         longer._blocks, longer._tail, longer._size = blocks, tail, self._size + len(items)
         return longer
 

@@ -43,7 +43,7 @@ COMMANDS: Final = {
     "mcp": "Use tools of MCP servers, or serve an agent.",
     "init": "Write a first agent, a test and a topology.",
 }
-FOLDERS: Final = dict.fromkeys(("worker", "doctor", "prune"), "operating.")
+FOLDERS: Final = {"worker": "operating.", "doctor": "operating.", "prune": "operating."}
 """The folder of a command's module, if it is not this one."""
 MAY_BE_BLANK: Final = ("instructions", "reason")
 HELP: Final = """Agents as explicit graphs: run an agent, see it, prove it, resume it.

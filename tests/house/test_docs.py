@@ -82,6 +82,7 @@ def test_the_page_about_own_stores_names_each_ability() -> None:
 
     for each in tree.body:
         if isinstance(each, ast.ClassDef) and each.decorator_list:
-            methods = [one.name for one in each.body if hasattr(one, "name")]
+            functions = ast.FunctionDef, ast.AsyncFunctionDef
+            methods = [one.name for one in each.body if isinstance(one, functions)]
             told = ", ".join(f"`{name}`" for name in methods)
             assert f"| `{each.name}` | {told} |" in page

@@ -61,8 +61,11 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     refuse_unreachable(store)
     agent, deps = agent_for(target, registers, model, script, base_url)
     shared = open_store(store)
-    given = (lambda _: deps["deps"]) if "deps" in deps else None
-    worker = Worker([agent], shared, slots=slots, deps=given)
+
+    def given(_: str) -> object:
+        return deps["deps"]
+
+    worker = Worker([agent], shared, slots=slots, deps=given if deps else None)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
     async def serve() -> None:
