@@ -30,7 +30,7 @@ FIRST = ("run", "draw", "check", "diff", "fuzz", "schema")
 LATER = ("resume", "replay", "fork", "watch", "otel")
 COMMANDS = (*FIRST, "models", "runs", "approve", *LATER, "worker", "doctor", "prune", "mcp", "init")
 OF_MCP = tuple(f"mcp {command}" for command in MCP_COMMANDS)
-LOADING = (*FIRST, *LATER, *OF_MCP)
+LOADING = (*FIRST, *LATER, "worker", *OF_MCP)
 
 
 @pytest.mark.parametrize("columns", ["44", "80"])
