@@ -39,7 +39,7 @@ __all__ = ["FAILURES", "Hear", "Link", "linked"]
 WORKING: Final = frozenset({TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING})
 """The states in which a task goes on by itself."""
 FAILURES: Final = (A2AError, httpx.HTTPError, httpx.InvalidURL, ParseError, ValueError, KeyError)
-"""What the SDK raises for a server that refuses, does not answer, or answers with rubbish."""
+"""The SDK raises these for a server that refuses, does not answer, or answers with rubbish."""
 CONNECT_S: Final = 10.0
 QUIET_S: Final = 60.0
 """The seconds without a byte after which the link asks for the task anew."""

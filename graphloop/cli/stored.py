@@ -40,6 +40,7 @@ __all__ = [
     "close",
     "find_run",
     "journals_below",
+    "named",
     "opened",
     "origin_of",
     "read",
@@ -60,13 +61,19 @@ async def opened(where: str | None) -> AsyncGenerator[Store]:
         await close(store)
 
 
-def _existing(where: str | None) -> Path:
-    """Return the path of a store; raise an error if there is no store at the path."""
+def named(where: str | None) -> str:
+    """Return the value of `--store`; raise an error if there is none."""
     if where is None:
         raise ConfigError(
             "--store: expected a store to look into, found none. Fix: name it (--store runs.db), "
             "or set GRAPHLOOP_STORE."
         )
+    return where
+
+
+def _existing(where: str | None) -> Path:
+    """Return the path of a store; raise an error if there is no store at the path."""
+    where = named(where)
     path = Path(where)
     if not path.exists():
         names = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []

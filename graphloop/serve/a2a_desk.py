@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final, cast, final
 
 from a2a.helpers import (
@@ -34,7 +35,7 @@ from ..run import EndReason
 from ..stores import Store
 from .served import RequestRefused, decision_of, question_about
 
-__all__ = ["ANSWER", "Desk", "asking_message"]
+__all__ = ["ANSWER", "Desk"]
 
 LOG: Final = logging.getLogger("graphloop")
 ANSWER: Final = "answer"
@@ -127,13 +128,9 @@ class Desk(AgentExecutor):
         Raises:
             InternalError: the store could not read the run.
         """
-        try:
+        with suppress(UnknownRun), _reading(run_id):
             return await self._agent.runs(self._store).waiting(run_id)
-        except UnknownRun:
-            return ()
-        except (GraphloopError, OSError) as error:
-            LOG.exception("a served run could not be read: %s", run_id)
-            raise InternalError(type(error).__name__) from None
+        return ()
 
     async def kept(self, run_id: str) -> Task | None:
         """Return the task of a run that the store has, if the run has ended or waits for answers.
@@ -143,20 +140,16 @@ class Desk(AgentExecutor):
         """
         if asked := await self.waiting(run_id):
             task = new_task(run_id, run_id, TaskState.TASK_STATE_INPUT_REQUIRED)
-            task.status.message.CopyFrom(asking_message(run_id, run_id, asked))
+            task.status.message.CopyFrom(_asking_message(run_id, run_id, asked))
             return task
-        try:
+        run = None
+        with suppress(UnknownRun), _reading(run_id):
             run = await self._agent.runs(self._store).replay(run_id)
-        except UnknownRun:
-            return None
-        except (GraphloopError, OSError) as error:
-            LOG.exception("a served run could not be read: %s", run_id)
-            raise InternalError(type(error).__name__) from None
-        if not run.ended:
+        if run is None or not run.ended:
             return None
         result = RunResult[Any, Any](run, self._store)
-        text = [new_text_part(result.text)] if result.text else []
-        artifacts = [Artifact(artifact_id=ANSWER, name=ANSWER, parts=text)] if text else []
+        answer = Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(result.text)])
+        artifacts = [answer] if result.text else []
         state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
         return new_task(run_id, run_id, state, artifacts=artifacts)
 
@@ -185,6 +178,18 @@ class Desk(AgentExecutor):
             await _failed(updater, error)
         else:
             await _told(updater, result)
+
+
+@contextmanager
+def _reading(run_id: str) -> Generator[None]:
+    """Tell a client only the type of an error of the store; an unknown run is no such error."""
+    try:
+        yield
+    except UnknownRun:
+        raise
+    except (GraphloopError, OSError) as error:
+        LOG.exception("a served run could not be read: %s", run_id)
+        raise InternalError(type(error).__name__) from None
 
 
 async def _failed(updater: TaskUpdater, error: Exception) -> None:
@@ -228,11 +233,11 @@ async def _told(updater: TaskUpdater, result: RunResult[Any]) -> None:
 
 async def _ask(updater: TaskUpdater, asked: Sequence[Pending], problem: str = "") -> None:
     await updater.requires_input(
-        asking_message(updater.task_id, updater.context_id, asked, problem)
+        _asking_message(updater.task_id, updater.context_id, asked, problem)
     )
 
 
-def asking_message(
+def _asking_message(
     task_id: str, context_id: str, asked: Sequence[Pending], problem: str = ""
 ) -> Message:
     """Return the message of a task that asks; equal questions have one id, in each process."""

@@ -33,6 +33,8 @@ OLD: Final = (
     "ON run_id >= family || '.' AND run_id < family || '0'"
 )
 REFERENCE: Final = re.compile(rb"sha256:[0-9a-f]{64}")
+PART: Final = b'{"before":'
+"""The first bytes of a part of a conversation."""
 
 
 def survey_of(connection: Connection, now: float) -> Survey:
@@ -120,7 +122,3 @@ def _forget_media(connection: Connection, shown: set[bytes]) -> None:
             "DELETE FROM blob WHERE digest = ? AND substr(data, 1, ?) <> ?",
             (digest.decode(), len(PART), PART),
         )
-
-
-PART: Final = b'{"before":'
-"""The first bytes of a part of a conversation."""

@@ -15,7 +15,6 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Literal, NamedTuple, final
 from uuid import uuid4
 
@@ -94,12 +93,7 @@ class Client:
     async def __aenter__(self) -> Client:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -135,8 +129,7 @@ class Client:
             UnknownRun: there is no such run.
         """
         if signal_id:
-            given = answer if isinstance(answer, Approval) else approval_from(answer)
-            answer = replace(given, signal_id=signal_id)
+            answer = replace(approval_from(answer), signal_id=signal_id)
         return await self._runs.approve(run_id, key, answer)
 
     async def decline(

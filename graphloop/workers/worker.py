@@ -253,7 +253,7 @@ class Worker:
 
 
 def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:
-    # What comes too late for this leg stays in the mailbox.
+    # A command that this leg of the run cannot take stays in the mailbox.
     with suppress(ConfigError):
         match command.kind:
             case "cancel":

@@ -23,13 +23,12 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ...errors import ConfigError
 from ...stores import open_store
 from ...workers import Worker
 from ..errors import Status, tell_error
 from ..options import BaseUrl, Registers, StorePath, TargetArgument
 from ..run import ModelName, Script, agent_for
-from ..stored import close, refuse_unreachable
+from ..stored import close, named, refuse_unreachable
 
 __all__ = ["worker_command"]
 
@@ -53,14 +52,10 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     registers: Registers = None,
 ) -> Status:
     """Serve until SIGTERM or Ctrl-C."""
-    if store is None:
-        raise ConfigError(
-            "--store: expected the store of the runs, found none. Fix: name it (--store runs.db), "
-            "or set GRAPHLOOP_STORE."
-        )
-    refuse_unreachable(store)
+    where = named(store)
+    refuse_unreachable(where)
     agent, deps = agent_for(target, registers, model, script, base_url)
-    shared = open_store(store)
+    shared = open_store(where)
 
     def given(_: str) -> object:
         return deps["deps"]
