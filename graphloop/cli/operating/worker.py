@@ -8,10 +8,10 @@ driver died. A worker takes the runs of the agent of its target. Start any numbe
 each machine that reaches the store, and one command for each agent.
 
 SIGTERM and Ctrl-C end the worker: it takes no more runs, and has --grace seconds for those under
-way; another worker goes on with what is left. A second Ctrl-C kills the process. The log goes to
+way; another worker goes on with what is left. A second Ctrl-C ends it at once. The log goes to
 stderr.
 
-Python is executed. Exit status: 0 it was stopped, 2 wrong usage.
+Python is executed. Exit status: 0 it was stopped, 2 wrong usage, 130 a second Ctrl-C.
 """
 
 from __future__ import annotations
