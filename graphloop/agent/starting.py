@@ -12,7 +12,7 @@ from ..driver import AsyncDriver
 from ..errors import ConfigError
 from ..events import Started
 from ..run import History
-from ..values import Message, SystemMessage, UserMessage, evolve
+from ..values import Message, SystemMessage, evolve
 from .answers import Answers, approver_alone
 from .conversation_answers import ConversationAnswers
 from .inherited_limits import refuse_other_rules
@@ -357,7 +357,7 @@ def conversation(
         )
     asked: tuple[Message, ...] = ()
     if prompt is not None:
-        asked = (UserMessage(prompt) if isinstance(prompt, str) else asked_message(prompt),)
+        asked = (asked_message(prompt),)
     known = mended.messages
     if not (known or asked):
         raise ConfigError(

@@ -238,7 +238,8 @@ def provider_for(
     environ: Mapping[str, str] = os.environ
     if own is not None:
         named = named or (own if base_url and isinstance(own, str) else None)
-        environ, asks = {}, named is not None or (loaded.lacks_own_key and bool(loaded.script))
+        environ = {}
+        asks = named is not None or (loaded.lacks_own_key and loaded.script is not None)
     if not asks:
         why = f"{loaded.place} has its model already, or asks none"
         refuse_options({"--model": model, "--script": script, "--base-url": base_url}, why)

@@ -29,6 +29,7 @@ from ..inputs import (
     QuestionInput,
     asked_message,
     messages_of,
+    refuse_blank,
 )
 from ..journals import waiting
 from ..options import reject_unknown_options
@@ -250,7 +251,7 @@ def _message(prompt: PromptInput | MessageInput) -> UserMessage:
     messages = messages_of([prompt], may_be_empty=True)
     match messages:
         case (UserMessage() as message,):
-            return message
+            return refuse_blank(message, "prompt")
         case _:
             found = ", ".join(message.role for message in messages) or "nothing"
             raise ConfigError(
