@@ -157,7 +157,7 @@ async def _instructed(
 ) -> tuple[tuple[Message, ...], str | None]:
     """Ask the function for the instructions; return the first messages with them, and the text."""
     said = await terms.world.instructions(deps)
-    return conversation(None, History(messages), said)[0], said
+    return _instructed_by(said, messages), said
 
 
 def resume_run(
@@ -343,27 +343,30 @@ def conversation(
             "`prompt`: expected none beside `approvals` or `tool_results`, which answer the calls "
             "at the end of `messages`. Fix: ask in the next run, with messages=result.conversation."
         )
-    mended = Repaired(())
-    if isinstance(messages, History):
+    asked: tuple[Message, ...] = () if prompt is None else (asked_message(prompt),)
+    if isinstance(messages, History) and (messages or asked):
         # A run's history has one result for each call, and values only; isinstance hides that.
-        mended = Repaired(tuple(cast("History[Message]", messages)))
-    elif messages is not None:
-        heard = messages_of(messages, may_be_empty=prompt is not None)
-        mended = repaired(heard, keep_open=keep_open)
+        heard = cast("History[Message]", messages)
+        return _instructed_by(instructions, heard.append(*asked)), ()
+    mended = Repaired(())
+    if messages is not None:
+        given = messages_of(messages, may_be_empty=prompt is not None)
+        mended = repaired(given, keep_open=keep_open)
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {text}" for number, text in enumerate(mended.findings, 1))
         raise ConfigError(
             f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
         )
-    asked: tuple[Message, ...] = ()
-    if prompt is not None:
-        asked = (asked_message(prompt),)
-    known = mended.messages
-    if not (known or asked):
+    known = (*mended.messages, *asked)
+    if not known:
         raise ConfigError(
             "`messages` holds only results of calls that it does not make: a model needs a message"
         )
-    said: tuple[Message, ...] = (SystemMessage(instructions),) if instructions else ()
+    return _instructed_by(instructions, known), mended.findings
+
+
+def _instructed_by(instructions: str | None, known: Sequence[Message]) -> tuple[Message, ...]:
+    """Return a conversation with the instructions first, and only once."""
+    said = SystemMessage(instructions) if instructions else None
     # A single copy: a chat has many messages, and each of its questions passes here.
-    given = (*known, *asked) if said == known[:1] else (*said, *known, *asked)
-    return given, mended.findings
+    return tuple(known) if said is None or known[0] == said else (said, *known)

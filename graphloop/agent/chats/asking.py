@@ -133,7 +133,9 @@ class Asking(Struct, frozen=True):
         before = await self._before(last)
         setup = self._setup(asked_on.setup, before)
         terms = asked_on.in_chat(setup, before)
-        history: History[Message] = History() if last is None else last.conversation
+        history: History[Message] = History()
+        if last is not None:
+            history = last.conversation(asked_on.options.instructions)
         run_id = self.chain.run_id(number)
         conversation = {"run_id": run_id, "messages": history.append(asked)}
         question = cast(
