@@ -12,7 +12,7 @@ from ..driver import AsyncDriver
 from ..errors import ConfigError
 from ..events import Started
 from ..run import History
-from ..values import Message, SystemMessage, evolve
+from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
 from .conversation_answers import ConversationAnswers
 from .inherited_limits import refuse_other_rules
@@ -157,7 +157,7 @@ async def _instructed(
 ) -> tuple[tuple[Message, ...], str | None]:
     """Ask the function for the instructions; return the first messages with them, and the text."""
     said = await terms.world.instructions(deps)
-    return _instructed_by(said, messages), said
+    return conversation(None, History(messages), said)[0], said
 
 
 def resume_run(
@@ -343,30 +343,30 @@ def conversation(
             "`prompt`: expected none beside `approvals` or `tool_results`, which answer the calls "
             "at the end of `messages`. Fix: ask in the next run, with messages=result.conversation."
         )
-    asked: tuple[Message, ...] = () if prompt is None else (asked_message(prompt),)
-    if isinstance(messages, History) and (messages or asked):
-        # A run's history has one result for each call, and values only; isinstance hides that.
-        heard = cast("History[Message]", messages)
-        return _instructed_by(instructions, heard.append(*asked)), ()
+    asked: tuple[Message, ...] = ()
+    if isinstance(prompt, str) and prompt.strip():
+        asked = (UserMessage(prompt),)
+    elif prompt is not None:
+        asked = (asked_message(prompt),)
     mended = Repaired(())
-    if messages is not None:
-        given = messages_of(messages, may_be_empty=prompt is not None)
-        mended = repaired(given, keep_open=keep_open)
+    if isinstance(messages, History):
+        # A run's history has one result for each call, and values only; isinstance hides that.
+        known: Sequence[Message] = cast("History[Message]", messages).append(*asked)
+    else:
+        if messages is not None:
+            heard = messages_of(messages, may_be_empty=prompt is not None)
+            mended = repaired(heard, keep_open=keep_open)
+        known = (*mended.messages, *asked)
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {text}" for number, text in enumerate(mended.findings, 1))
         raise ConfigError(
             f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
         )
-    known = (*mended.messages, *asked)
     if not known:
         raise ConfigError(
             "`messages` holds only results of calls that it does not make: a model needs a message"
         )
-    return _instructed_by(instructions, known), mended.findings
-
-
-def _instructed_by(instructions: str | None, known: Sequence[Message]) -> tuple[Message, ...]:
-    """Return a conversation with the instructions first, and only once."""
     said = SystemMessage(instructions) if instructions else None
     # A single copy: a chat has many messages, and each of its questions passes here.
-    return tuple(known) if said is None or known[0] == said else (said, *known)
+    given = tuple(known) if said is None or known[0] == said else (said, *known)
+    return given, mended.findings
