@@ -28,7 +28,10 @@ from ..values import Message, SystemMessage, evolve
 from .blobs import ReadBlob, attached, detached
 from .json_text import decoded
 
-__all__ = ["PART_BYTES", "Beginning", "Beginnings"]
+__all__ = ["PART", "PART_BYTES", "Beginning", "Beginnings"]
+
+PART: Final = b'{"before":'
+"""The first bytes of a part."""
 
 PART_BYTES: Final = 4096
 """A part ends with the message that brings it to this size."""
