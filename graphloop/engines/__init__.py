@@ -12,9 +12,14 @@ from ..lazy import front_door
 from .base import Driven, Engine, SharedStore
 
 if TYPE_CHECKING:
+    from .dbos import Dbos
     from .legs import Legs
     from .pull import Pull
 
-__all__ = ["Driven", "Engine", "Legs", "Pull", "SharedStore"]
+__all__ = ["Dbos", "Driven", "Engine", "Legs", "Pull", "SharedStore"]
 
-__getattr__ = front_door(__name__, {".legs": ("Legs",), ".pull": ("Pull",)})
+__getattr__ = front_door(
+    __name__,
+    {".dbos": ("Dbos",), ".legs": ("Legs",), ".pull": ("Pull",)},
+    needs={".dbos": "'graphloop[dbos]'"},
+)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final, final
 
 from ..errors import StoreError
+from ..stores import Outbox
 from .legs import Legs
 
 __all__ = ["Pull"]
@@ -41,7 +43,10 @@ class Pull:
         self._found: dict[str, float] = {}
 
     async def open(self) -> None:
-        """Do nothing."""
+        """End the part of another engine that had the store before; it would queue in vain."""
+        if isinstance(self._legs.store, Outbox):
+            with suppress(StoreError):  # A database that is away now is looked into later.
+                await self._legs.store.on_ready("")
 
     async def look(self) -> None:
         """Start runs that wait."""
