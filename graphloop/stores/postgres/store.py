@@ -29,7 +29,7 @@ from ..journals import graph_name_of
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
-from .schema import Link, opened, place_of
+from .schema import Link, opened, place_of, tell_engine
 from .writer import Job, PostgresWriter, QueuedAppend, persist
 
 __all__ = ["PostgresStore"]
@@ -73,6 +73,7 @@ class PostgresStore:
                     f"{name}: expected a positive number of seconds, found {number!r}."
                 )
         self._place = place_of(dsn)
+        self._dsn = dsn
         self._codec, self._beginnings = codec or Codec(), Beginnings()
         self._tenant = StoreWorker(lease_s, clock)
         self._writer = PostgresWriter(dsn, self._tenant, patience_s)
@@ -223,6 +224,19 @@ class PostgresStore:
     async def woken(self) -> None:
         """Wait until a process tells that a run may wait for a driver, or has got a command."""
         await asyncio.wrap_future(self._writer.woken())
+
+    @property
+    def address(self) -> str:
+        """The address of the database, with its password."""
+        return self._dsn
+
+    async def on_ready(self, statements: str) -> None:
+        """Let each transaction that makes a run ready execute these PL/pgSQL statements."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            tell_engine(link, statements)
+
+        await self._queued(Job("", work))
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
