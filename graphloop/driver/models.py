@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from math import isfinite
+from math import inf, isfinite
+from time import monotonic
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -19,6 +20,7 @@ from ..providers import (
     LIVE,
     Live,
     ModelSession,
+    Postponed,
     Restarted,
     StreamItem,
     TextDelta,
@@ -30,7 +32,7 @@ from ..spending import Spent
 from ..values import AssistantMessage, FinishReason, Reply, evolve
 from .cancellation import cancelled_inside
 from .performer import Performer
-from .ports import Ports
+from .ports import Parked, Ports
 
 __all__ = ["CountedLimit", "ModelCallInFlight", "Models", "counted_limits", "unseen_costs"]
 
@@ -57,11 +59,14 @@ class Models(Struct, Generic[S], eq=False):
         ports: the models, their prices and the clock.
         performer: makes the event of a failed call.
         calls: the model calls whose answers are not journaled yet, by effect id.
+        due: the monotonic time at which a postponed call, of the run or of a child run, comes
+            again; infinite without one.
     """
 
     ports: Ports[S]
     performer: Performer[S]
     calls: dict[int, ModelCallInFlight[Any]] = {}
+    due: float = inf
     _sessions: dict[str, ModelSession] = {}
 
     def session(self, label: str) -> ModelSession:
@@ -78,7 +83,9 @@ class Models(Struct, Generic[S], eq=False):
                     f"the graph asks model {label!r}, which this driver was not given; "
                     f"it has {', '.join(map(repr, self.ports.models)) or 'no models'}"
                 )
-            session = self._sessions[label] = provider.session()
+            session, pace = provider.session(), self.ports.pace
+            session = session if pace is None else pace.paced(label, session)
+            self._sessions[label] = session
         return session
 
     def price(self, reply: Reply) -> float | None:
@@ -156,11 +163,14 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     said: list[str] = []
     reported: Reply | None = NOTHING_YET
     stream: AsyncGenerator[StreamItem, None] | None = None
-    _answer: ModelReplied | EffectFailed | None = None
+    _answer: ModelReplied | EffectFailed | Parked | None = None
     _other_seen: bool = False
 
-    async def __anext__(self) -> Live | ModelReplied | EffectFailed:
-        """Return the next delta or, as the last item, the event that answers the call."""
+    async def __anext__(self) -> Live | ModelReplied | EffectFailed | Parked:
+        """Return the next delta or, as the last item, the event that answers the call.
+
+        The last item is `Parked` if the call was postponed: then no model was asked.
+        """
         models, effect = self.models, self.effect
         while self._answer is None:
             try:
@@ -220,6 +230,12 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             error = BadReply(f"model {self.effect.model!r} ended its stream without a reply")
         if not isinstance(error, Exception):
             raise error
+        if isinstance(error, Postponed):
+            due = monotonic() + error.seconds
+            self.models.calls.pop(self.effect.id)
+            self.models.due = min(self.models.due, due)
+            self._answer = Parked(self.effect.id, due)
+            return
         used = self.reported is not None and self.reported.usage != NOTHING_YET.usage
         content_seen = self._other_seen or bool(self.said)
         if not (used or content_seen):

@@ -175,7 +175,8 @@ class MemoryStore:
                 is_answered = status == "parked" and seen < len(kept.signals)
                 kept.status = "ready" if is_answered else status
                 kept.asks, kept.updated_at = tuple(asks), self._clock()
-                wakes = wake_at(asks, kept.updated_at, wake_s)
+                may_wake = asks or wake_s is not None
+                wakes = wake_at(asks, kept.updated_at, wake_s) if may_wake else None
                 kept.wake_at = math.inf if wakes is None else wakes
             if not kept.events:
                 del self._kept[run_id]

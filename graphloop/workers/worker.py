@@ -21,10 +21,12 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, final, runtime_chec
 from ..agent import Agent, RunStream, StoreInput
 from ..errors import ConfigError, Fenced, IllegalEvent, ProviderError, RunBusy, StoreError
 from ..policy import Approval, decline
+from ..rates import FleetPace, RateDesk
 from ..stores import (
     Backlog,
     Catalog,
     Leases,
+    Meters,
     RunCommand,
     RunRecord,
     Store,
@@ -42,6 +44,8 @@ LOG: Final = logging.getLogger("graphloop")
 
 DELAY_MAX_S: Final = 60.0
 BLOCKED_EVERY_S: Final = 60.0
+PATIENCE_S: Final = 2.0
+"""The longest wait for a rate with which a run keeps its slot of the worker."""
 LATE: Final = "Nobody answered in time."
 
 
@@ -94,6 +98,9 @@ class Worker:
             if not number > 0:
                 raise ConfigError(f"{name}: expected a positive number, found {number!r}.")
         self._store = _shared(open_store(store) if isinstance(store, str | Path) else store)
+        self._pace: FleetPace | None = None
+        if isinstance(self._store, Meters):
+            self._pace = FleetPace(RateDesk(self._store, patience_s=PATIENCE_S), {})
         self._slots = slots
         self._poll_s = poll_s
         self._deps = deps
@@ -166,7 +173,8 @@ class Worker:
         }
         deps: Any = {} if self._deps is None else {"deps": self._deps(run_id)}
         try:
-            stream = agent.runs(self._store).resume_stream(run_id, approvals=late, **deps)
+            runs = agent.runs(self._store, pace=self._pace)
+            stream = runs.resume_stream(run_id, approvals=late, **deps)
             self._streams[run_id] = stream, set()
             result = await stream.result()
         except (RunBusy, Fenced):
@@ -178,7 +186,7 @@ class Worker:
             return "blocked"
         finally:
             self._streams.pop(run_id, None)
-        return "parked" if result.pending else "over"
+        return "over" if result.run.ended else "parked"
 
     async def _take(self) -> None:
         """Start to drive runs that wait, as many as there are free slots.

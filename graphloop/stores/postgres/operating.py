@@ -9,7 +9,7 @@ from ..base import Change, Survey, WaitingRuns
 from ..journals import NAMED_MAX, family_of
 from .schema import Link
 
-__all__ = ["change_meters", "delete_old", "surveyed"]
+__all__ = ["change_fleet_meters", "delete_old", "surveyed"]
 
 T = TypeVar("T")
 
@@ -93,7 +93,7 @@ def surveyed(link: Link) -> Survey:
     )
 
 
-def change_meters(link: Link, names: Collection[str], change: Change[T]) -> T:
+def change_fleet_meters(link: Link, names: Collection[str], change: Change[T]) -> T:
     """Change meters whose rows no other transaction changes meanwhile.
 
     The time is read once the rows are locked: a later transaction has no earlier time.

@@ -231,7 +231,7 @@ class PostgresStore:
         """Change meters, while no other process does, and return the second result of `change`."""
 
         def work(link: Link, _: bool) -> T:  # noqa: FBT001 - the parameter of a callback
-            return operating.change_meters(link, names, change)
+            return operating.change_fleet_meters(link, names, change)
 
         return await self._queued(Job("", work))
 
