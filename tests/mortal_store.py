@@ -120,9 +120,15 @@ class MortalSqliteStore(MortalStore):
         await self._leases.claim(run_id)
 
     async def release(
-        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        wake_s: float | None = None,
     ) -> None:
         """Release a run: the dead do not."""
         self.fate.moment()
-        await self._leases.release(run_id, status, asks, seen=seen)
+        await self._leases.release(run_id, status, asks, seen=seen, wake_s=wake_s)
         self.fate.moment()

@@ -84,6 +84,7 @@ class ChildOpener(Struct, Generic[S], frozen=True):
             stoppable=ports.stoppable,
             clock=ports.clock,
             wrong=ports.wrong,
+            pace=own.pace if ports.pace is None else ports.pace.below(own.pace),
             observers=own.observers
             if ports.observers is None
             else ports.observers.joined(own.observers),

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from ..conversation import Compaction
 from ..driver import Observer, Pending, Price
 from ..errors import ConfigError, nearest, not_among
-from ..limits import ModelPrice
+from ..limits import ModelPrice, Rate, Rates
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
 from ..spending import Budget, is_number, positive_number, whole_number
@@ -106,6 +106,8 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     error never contain them.
     `query`: further fields of each request's URL, such as `{"api-version": "2024-10-21"}`, for a
     model given by name; no place for a key, since logs keep URLs.
+    `limits`: what all runs of the store, in all processes, ask of models, by a pattern of labels:
+    `{"anthropic:*": Rate(requests=50)}` (`graphloop.limits`). Without a store, those of this agent.
     `price`: a function that returns the cost of a reply in US dollars; the default uses the table
     of genai-prices. The function also applies to child runs without a price of their own.
     `prices`: prices by model name, which override that table; cannot be combined with `price`.
@@ -132,6 +134,7 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     retries: Retries | None
     headers: Mapping[str, str] | None
     query: Mapping[str, str] | None
+    limits: Rates
     price: Price
     prices: Mapping[str, ModelPrice]
     clock: Callable[[], float]
@@ -254,6 +257,7 @@ class Options(Struct, frozen=True, kw_only=True):
     retries: Retries | None = None
     headers: Mapping[str, str] | None = None
     query: Mapping[str, str] | None = None
+    limits: Rates = field(default_factory=dict[str, Rate])
     price: Price | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
     clock: Callable[[], float] | None = None

@@ -8,12 +8,13 @@ from functools import partial
 from os import environ
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
-from .. import providers, screens
-from ..driver import Price
+from .. import providers, rates, screens
+from ..driver import Pace, Price
 from ..errors import ConfigError, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
 from ..providers import Provider, accessed, check_settings, check_tools, resolve, service_of
 from ..rules import rules_of
+from ..stores import Store
 from ..tools import Tool, Toolbox, accepts
 from ..turn import SCREEN, StepResult
 from ..values import Reply, ToolSpec
@@ -77,6 +78,7 @@ class AgentResources:
     ) -> None:
         self._options, self._known = options, known or {}
         self._final, self.screens = "", screens or {}
+        self._desks = rates.RateDesks(options.limits) if options.limits else None
         self.models: dict[str, Provider] = {}
         self.named: set[str] = set()
         self.label = "" if model is None else self.add_model(model)
@@ -110,6 +112,17 @@ class AgentResources:
             **({"stop_when": predicates} if predicates else {}),
             **{name: given[name] for name in PLAIN if given.get(name) is not None},
         }
+
+    def pace(self, store: Store, above: Pace | None) -> Pace | None:
+        """Return what lets model calls wait for the option `limits`; None without it.
+
+        Args:
+            store: the store of the run.
+            above: the pace of those who drive the run, or None.
+        """
+        given = self._options.store is not None
+        own = None if self._desks is None else self._desks.pace(store, given=given)
+        return own if above is None else above.below(own)
 
     def step_listener(self, deps: object) -> Callable[[StepResult], object] | None:
         """Return the function that hears each finished turn of a run with these `deps`."""

@@ -43,7 +43,7 @@ from .result import RunResult
 from .starting import first_event, resume_run
 from .stored_questions import ask_of, asks_of, check_token, is_submitted, parameters_in
 from .stream import RunStream
-from .terms import RunTerms, SharedResources
+from .terms import Pace, RunTerms, SharedResources
 
 __all__ = ["HasRuns", "Questions", "Runs", "StoreInput"]
 
@@ -72,6 +72,7 @@ class Runs(Generic[O_co, S]):
         graph: the graph of the runs, or their agent. `replay` needs a graph, and so does `fork` of
             a run with child runs. `resume` and `cancel` need an agent.
         terms: the terms (`RunTerms`) that the runs were started on, in place of an agent.
+        pace: lets the model calls of resumed runs wait for limits that other runs share.
     """
 
     def __init__(
@@ -80,19 +81,21 @@ class Runs(Generic[O_co, S]):
         graph: NodeGraph[S] | HasRuns[O_co, S] | None = None,
         *,
         terms: RunTerms[S] | None = None,
+        pace: Pace | None = None,
     ) -> None:
         if graph is not None and not isinstance(graph, NodeGraph):
             terms = graph.runs._terms
-        self._store = store
+        self._store, self._pace = store, pace
         self._terms: RunTerms[S] | None = terms
         self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
 
-    def __call__(self, store: StoreInput) -> Runs[O_co, S]:
+    def __call__(self, store: StoreInput, *, pace: Pace | None = None) -> Runs[O_co, S]:
         """Return access to the runs of another store, with the same agent or graph.
 
         for record in await agent.runs("runs.db").list(): ...
         """
-        return Runs(store, self._graph if self._terms is None else None, terms=self._terms)
+        graph = self._graph if self._terms is None else None
+        return Runs(store, graph, terms=self._terms, pace=pace)
 
     def __repr__(self) -> str:
         is_path = isinstance(self._store, str | Path)
@@ -318,7 +321,9 @@ class Runs(Generic[O_co, S]):
     def _resumed(
         self, store: Store, run_id: str, answers: AnswersInput[Any], *, ends: bool = False
     ) -> RunStream[O_co, S]:
-        terms = self._agents_terms(run_id).kept_in(SharedResources(store, {}, ()))
+        terms, shared = self._agents_terms(run_id), SharedResources(store, {}, ())
+        shared.pace = self._pace
+        terms = terms.kept_in(shared)
         return resume_run(terms, run_id, answers, ends=ends)
 
     def _agents_terms(self, run_id: str) -> RunTerms[S]:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from ..driver import Callback, Ports, logged, observers_of
+from ..driver import Callback, Pace, Ports, logged, observers_of
 from ..errors import ConfigError
 from ..events import ChatSoFar, Setup
 from ..graph import NodeGraph
@@ -33,7 +33,7 @@ from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
 from .resources import AgentResources
 
-__all__ = ["OVERRIDES", "RunTerms", "SharedResources", "run_sync"]
+__all__ = ["OVERRIDES", "Pace", "RunTerms", "SharedResources", "run_sync"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -61,6 +61,7 @@ class SharedResources:
 
     Attributes:
         is_given: whether the caller gave a store.
+        pace: the pace of those who drive the runs, such as a worker; None without one.
         lengths: for each chat, a number of questions that the store surely has. A chat that is
             opened again looks for its last question from there on.
     """
@@ -73,8 +74,8 @@ class SharedResources:
         kept_open: Collection[Closable] = (),
     ) -> None:
         self._given, self._models, self._named = given, models, named
-        self._kept_open = kept_open
-        self.is_given = given is not None
+        self._kept_open, self.is_given = kept_open, given is not None
+        self.pace: Pace | None = None
         self.lengths: dict[str, int] = {}
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
 
@@ -220,10 +221,8 @@ class RunTerms(Generic[S]):
 
     def _share_resources(self) -> None:
         world = self.world
-        kept = dict.fromkeys([tool.kept_open for tool in world.toolbox.tools])
-        self.shared = SharedResources(
-            self.options.store, world.models, world.named, [one for one in kept if one is not None]
-        )
+        kept = dict.fromkeys([tool.kept_open for tool in world.toolbox.tools if tool.kept_open])
+        self.shared = SharedResources(self.options.store, world.models, world.named, [*kept])
         below = [plan.opener.terms.resources for plan in world.children.values()]
         made = [plan.opener.terms.own_resources for plan in world.made]
         self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
@@ -272,7 +271,7 @@ class RunTerms(Generic[S]):
             added: tools that were added to the run before it parked.
             deps: the caller's object for the user's functions.
         """
-        toolbox, approve = self.world.toolbox.copy(), self.approver
+        toolbox, approve, above = self.world.toolbox.copy(), self.approver, self.shared.pace
         if approve is not None and deps is not None:
             approve = approve.with_deps(deps)
         if added:
@@ -293,6 +292,7 @@ class RunTerms(Generic[S]):
             price=self.price,
             clock=self.clock,
             deps=deps,
+            pace=self.world.pace(store, above) if self.options.limits else above,
             observers=(
                 logged(self._observers) if LOG.isEnabledFor(logging.INFO) else self._observers
             ),

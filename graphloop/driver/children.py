@@ -18,7 +18,7 @@ from ..spending import Spent
 from ..step import Step
 from ..stores import Ask
 from ..values import evolve
-from .performer import Performer
+from .models import Models
 from .ports import ChildRun, ChildStep, Parked, Ports, Resumption, Shown
 
 __all__ = ["ChildDriver", "ChildRuns", "child_ended", "child_unwanted"]
@@ -81,7 +81,8 @@ class ChildRuns(Struct, eq=False):
 
     Args:
         ports: the parent's ports, with the agents that can be child runs.
-        performer: asks gates about a child's call, and makes the events of failures.
+        models: the parent's model calls: `due` hears of postponed children, and `performer` asks
+            gates about a child's call, and makes the events of failures.
         driver_of: returns a driver for a child run with the given initial state. It does not hold
             the parent's driver: without such cycles, an ended run leaves memory at once.
         known: the child runs that started before this driver resumed the parent, by key.
@@ -92,7 +93,7 @@ class ChildRuns(Struct, eq=False):
     """
 
     _ports: Ports[Any]
-    _performer: Performer[Any]
+    _models: Models[Any]
     _driver_of: Callable[[ChildRun[Any], object], ChildDriver]
     known: Mapping[str, Resumption[Any]] = {}
     tried: frozenset[int] = frozenset()
@@ -104,6 +105,11 @@ class ChildRuns(Struct, eq=False):
         """The keys of the child runs that may have started, here or in another process."""
         here = [key for key, driver in self.drivers.items() if driver.run is not None]
         return frozenset(here).union(self.known, self.refused)
+
+    @property
+    def due(self) -> float:
+        """The monotonic time at which the parent, once parked, goes on; infinite for never."""
+        return self._models.due
 
     def asks(self, run: Run[Any]) -> Sequence[Ask]:
         """Return the questions for which a run and its child runs wait, in request order."""
@@ -131,7 +137,7 @@ class ChildRuns(Struct, eq=False):
         """Drive a child run; yield its steps and deltas and, last, its end event or `Parked`."""
         key = effect.key
         if key not in self.started:
-            refused = await self._performer.refused_child(effect, parent)
+            refused = await self._models.performer.refused_child(effect, parent)
             if refused is not None:
                 yield refused
                 return
@@ -140,7 +146,7 @@ class ChildRuns(Struct, eq=False):
             opened = self._open(effect, parent)
             driver, driving = await self._driven(key, opened)
         except Exception as error:  # noqa: BLE001 - the effect boundary
-            yield self._performer.fail(effect, error)
+            yield self._models.performer.fail(effect, error)
             return
         try:
             async with aclosing(driving):
@@ -154,7 +160,9 @@ class ChildRuns(Struct, eq=False):
             return
         run = driver.run
         if run is None or not run.ended:
-            yield Parked(effect.id)
+            due = driver.children.due
+            self._models.due = min(self._models.due, due)
+            yield Parked(effect.id, due)
         else:
             # A mistake may come from the calling model's arguments, so the model reads the failure.
             called = parent.turn.has_call(effect.key)
@@ -265,11 +273,11 @@ class ChildRuns(Struct, eq=False):
         A mistake in the developer's code, or an exception in `ChildRun.end`, gives `EffectFailed`.
         """
         if mistake is not None:
-            return evolve(self._performer.fail(effect, mistake), spent=run.spent)
+            return evolve(self._models.performer.fail(effect, mistake), spent=run.spent)
         try:
             return opened.end(child_ended(self._ports.clock(), effect.id, run), run)
         except Exception as error:  # noqa: BLE001 - the effect boundary
-            return evolve(self._performer.fail(effect, error), spent=run.spent)
+            return evolve(self._models.performer.fail(effect, error), spent=run.spent)
 
 
 def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:

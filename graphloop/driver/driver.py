@@ -22,6 +22,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from math import inf
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
@@ -34,10 +35,10 @@ from ..run import Run
 from ..values import UserMessage, evolve
 from .cancellation import CancelScope, StepTimer
 from .children import ChildRuns
-from .in_flight import SEEN, InFlight, ObservedPerformer
+from .in_flight import InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .performer import Performer
-from .ports import ChildRun, ChildStep, DriverState, Ports, Resumption, Seen, Shown
+from .ports import SEEN, ChildRun, ChildStep, DriverState, Ports, Resumption, Seen, Shown
 from .recorder import HOLDABLE, Recorder, first_events
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
@@ -66,7 +67,7 @@ class AsyncDriver(Generic[S]):
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
-        self.children = children = ChildRuns(ports, performer, partial(_driver_of, scope))
+        self.children = children = ChildRuns(ports, models, partial(_driver_of, scope))
         self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=children.asks)
         self._in_flight = InFlight(
             performer,
@@ -225,7 +226,7 @@ class AsyncDriver(Generic[S]):
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
         in_flight.shared_at, self.children.tried = monotonic(), frozenset()
         scope.enter(asyncio.get_running_loop())
-        recorder.run_id, recorder.is_parked = run_id, False
+        recorder.run_id, recorder.is_parked, self._models.due = run_id, False, inf
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)

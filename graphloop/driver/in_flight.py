@@ -13,6 +13,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from math import inf
 from time import monotonic, time
 from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
 from weakref import WeakSet
@@ -36,9 +37,9 @@ from .cancellation import (
 )
 from .models import ASK, ModelCallInFlight
 from .performer import Performed, Performer
-from .ports import ChildStep, LeftOpen, Parked
+from .ports import SEEN, ChildStep, LeftOpen, Parked, is_step
 
-__all__ = ["SEEN", "Arrivals", "InFlight", "Item", "ObservedPerformer", "Source"]
+__all__ = ["Arrivals", "InFlight", "Item", "ObservedPerformer", "Source"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -51,20 +52,17 @@ SHARE_S: Final = 0.005
 INBOX_MAX: Final = 256
 """Number of unread items in the inbox at which sources wait for the driver to read them."""
 
+LOOK_S: Final = 0.5
+"""Seconds between two looks of a postponed effect whether it is alone, so that the run can park."""
+
 IN_FLIGHT: Final[set[asyncio.Task[Any] | None]] = set()
 """Strong references to the tasks of all runs, since the event loop holds only weak ones.
 
-Without them, the garbage collector could destroy an unread run's tasks in any order, before the
-run's driver can close them.
+Without them, the garbage collector could destroy an unread run's tasks before its driver does.
 """
 
 ENDED: Final[WeakSet[asyncio.Task[Any]]] = WeakSet()
 """The tasks that a driver has told to end; all runs share this set."""
-
-SEEN: Final = (*LIVE, ToolProgress, ChildStep)
-"""Types of items that the driver yields to its caller and does not journal."""
-
-
 WATCHED: Final = (CallModel, StartRun)
 """Effects that produce items before their answer: model calls and child runs."""
 
@@ -145,6 +143,7 @@ class InFlight(Struct, Generic[S], eq=False):
     _closing: bool = False
     _noted: tuple[int, ...] = ()
     _unheard: list[Answering] = []
+    _asleep: int = 0
 
     def hear(self, report: ToolProgress) -> bool:
         """Take the report of a running tool, unless the driver is too far behind."""
@@ -350,7 +349,8 @@ class InFlight(Struct, Generic[S], eq=False):
     async def _work(self, effect: Effect, run: Run[S], inbox: Arrivals) -> None:
         try:
             if isinstance(effect, WATCHED):
-                await self._watch(self._listen(effect), inbox)
+                while await self._watch(self._listen(effect), inbox):
+                    pass
             else:
                 inbox.put(await self._performer.perform(effect, run))
         except asyncio.CancelledError:
@@ -366,8 +366,8 @@ class InFlight(Struct, Generic[S], eq=False):
         finally:
             IN_FLIGHT.discard(asyncio.current_task())  # A callback of the task would cost more.
 
-    async def _watch(self, source: Source, inbox: Arrivals) -> None:
-        """Put the items of a source into the inbox, up to its answer.
+    async def _watch(self, source: Source, inbox: Arrivals) -> bool:
+        """Put the items of a source into the inbox, up to its answer; True to start it again.
 
         A source waits after a child's step, or while the inbox is full, until the driver has read
         all items. Without this wait, a child would start new effects before its step is yielded.
@@ -376,12 +376,25 @@ class InFlight(Struct, Generic[S], eq=False):
             is_seen = True
             while is_seen:
                 item = await source.__anext__()
+                if isinstance(item, Parked) and await self._is_due(item.due):
+                    return True
                 inbox.put(item)
                 is_seen = isinstance(item, SEEN)
-                ahead = is_seen and (_is_step(item) or len(inbox.items) >= INBOX_MAX)
+                ahead = is_seen and (is_step(item) or len(inbox.items) >= INBOX_MAX)
                 if ahead and not self._closing and (wanted := self._wanted) is not None:
                     wanted.clear()
                     await wanted.wait()
+        return False
+
+    async def _is_due(self, due: float) -> bool:
+        """Wait for the time of a postponed effect; False once no other effect is at work."""
+        self._asleep += due < inf
+        try:
+            while self._asleep < len(self._tasks) and monotonic() < due < inf:  # noqa: ASYNC110
+                await asyncio.sleep(min(due - monotonic(), LOOK_S))
+        finally:
+            self._asleep -= due < inf
+        return monotonic() >= due
 
 
 def _ask(_: None) -> object:
@@ -390,9 +403,3 @@ def _ask(_: None) -> object:
 
 def _name(effect: Effect) -> str:
     return f"{type(effect).__name__} {effect.id}"
-
-
-def _is_step(item: object) -> bool:
-    while isinstance(item, ChildStep):
-        item = item.seen
-    return not isinstance(item, (*LIVE, ToolProgress))

@@ -21,6 +21,7 @@ from ..providers import (
     LIVE,
     Live,
     ModelSession,
+    Postponed,
     Restarted,
     StreamItem,
     TextDelta,
@@ -32,7 +33,7 @@ from ..spending import Spent
 from ..values import AssistantMessage, FinishReason, Reply, evolve
 from .cancellation import cancelled_inside
 from .performer import Performer
-from .ports import Ports
+from .ports import Parked, Ports
 
 __all__ = [
     "ASK",
@@ -69,11 +70,14 @@ class Models(Struct, Generic[S], eq=False):
         ports: the models, their prices and the clock.
         performer: makes the event of a failed call.
         calls: the model calls whose answers are not journaled yet, by effect id.
+        due: the monotonic time at which a postponed call, of the run or of a child run, comes
+            again; infinite without one.
     """
 
     ports: Ports[S]
     performer: Performer[S]
     calls: dict[int, ModelCallInFlight[Any]] = {}
+    due: float = inf
     _sessions: dict[str, ModelSession] = {}
 
     def session(self, label: str) -> ModelSession:
@@ -90,7 +94,9 @@ class Models(Struct, Generic[S], eq=False):
                     f"the graph asks model {label!r}, which this driver was not given; "
                     f"it has {', '.join(map(repr, self.ports.models)) or 'no models'}"
                 )
-            session = self._sessions[label] = provider.session()
+            session, pace = provider.session(), self.ports.pace
+            session = session if pace is None else pace.paced(label, session)
+            self._sessions[label] = session
         return session
 
     def price(self, reply: Reply) -> float | None:
@@ -173,15 +179,16 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     is_shown: bool = True
     share_s: float = inf
     _stream: AsyncGenerator[StreamItem, None] | None = None
-    answer: ModelReplied | EffectFailed | None = None
+    answer: ModelReplied | EffectFailed | Parked | None = None
     _other_seen: bool = False
 
     @coroutine
     def __anext__(
         self, said: object = ASK
-    ) -> Generator[object, None, Live | ModelReplied | EffectFailed]:
+    ) -> Generator[object, None, Live | ModelReplied | EffectFailed | Parked]:
         """Return the next delta or, as the last item, the event that answers the call.
 
+        The last item is `Parked` if the call was postponed: then no model was asked.
         `said` is what `talk` has yielded to a reader.
         """
         talk = self.talk = self.talk or self._talk()
@@ -265,6 +272,12 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             error = BadReply(f"model {self.effect.model!r} ended its stream without a reply")
         if not isinstance(error, Exception):
             raise error
+        if isinstance(error, Postponed):
+            due = monotonic() + error.seconds
+            self.models.calls.pop(self.effect.id)
+            self.models.due = min(self.models.due, due)
+            self.answer = Parked(self.effect.id, due)
+            return
         used = self.reported is not None and self.reported.usage != NOTHING_YET.usage
         content_seen = self._other_seen or bool(self.said)
         if not (used or content_seen):

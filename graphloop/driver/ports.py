@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from math import inf
+from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -13,7 +14,7 @@ from ..effects import AskHuman, CallTool, StartRun
 from ..events import Answer, ChildEnded, Event, Started
 from ..graph import NodeGraph
 from ..policy import Approval, Policy
-from ..providers import Live, Provider
+from ..providers import LIVE, Live, ModelSession, Provider
 from ..run import Run
 from ..step import Step
 from ..stores import Store
@@ -22,6 +23,7 @@ from ..values import Reply
 from .observers import Observers
 
 __all__ = [
+    "SEEN",
     "Approver",
     "Callback",
     "ChildPlan",
@@ -29,6 +31,7 @@ __all__ = [
     "ChildStep",
     "DriverState",
     "LeftOpen",
+    "Pace",
     "Parked",
     "Ports",
     "Price",
@@ -37,6 +40,7 @@ __all__ = [
     "Settler",
     "Shown",
     "as_it_ended",
+    "is_step",
 ]
 
 S = TypeVar("S")
@@ -62,6 +66,18 @@ class DriverState(Enum):
     PARKED = auto()
     ENDED = auto()
     DETACHED = auto()
+
+
+class Pace(Protocol):
+    """Lets the model calls of a run wait for limits that other runs share (`rates.FleetPace`)."""
+
+    def paced(self, label: str, session: ModelSession) -> ModelSession:
+        """Return a session of a model whose calls wait; it may raise `Postponed`."""
+        ...
+
+    def below(self, own: Self | None) -> Self:
+        """Return the pace of a child run, which has these limits and its own."""
+        ...
 
 
 class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
@@ -96,6 +112,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
         wrong: warnings about condition functions that raised or did not return a bool, in this run
             and its child runs.
         observers: the observers of the run and of its parents; None for none.
+        pace: lets model calls wait for the rates of the fleet; None for no rates.
     """
 
     store: Store
@@ -120,6 +137,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     deps: object = None
     wrong: dict[str, None] = {}
     observers: Observers | None = None
+    pace: Pace | None = None
 
     def __repr__(self) -> str:
         # Short, because `deps` and the secret must appear in no traceback.
@@ -127,9 +145,14 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
 
 
 class Parked(Struct, frozen=True):
-    """The result of an effect that parks the run: its answer has to come from outside."""
+    """The result of an effect that parks the run: its answer has to come from outside.
+
+    A model call that was postponed, or a child run with one, comes again at the monotonic time
+    `due`, which is infinite for others.
+    """
 
     effect: int
+    due: float = inf
 
 
 class ChildStep(Struct, frozen=True):
@@ -149,8 +172,18 @@ Shown: TypeAlias = Live | ToolProgress | ChildStep
 """Items that a driver yields and that its run's journal does not have: deltas, reports of tools
 and child items."""
 
+SEEN: Final = (*LIVE, ToolProgress, ChildStep)
+"""Types of `Shown` items, which the driver yields to its caller and does not journal."""
+
 Seen: TypeAlias = Step[S] | Shown
 """All items that a driver yields: the run's steps, model deltas and child items."""
+
+
+def is_step(item: object) -> bool:
+    """Whether an item is, or shows, a step of a run, and not a delta or a report."""
+    while isinstance(item, ChildStep):
+        item = item.seen
+    return not isinstance(item, (*LIVE, ToolProgress))
 
 
 class Resumption(Struct, Generic[S], frozen=True):

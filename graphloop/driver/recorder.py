@@ -19,7 +19,9 @@ from asyncio import CancelledError
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
+from math import inf
 from operator import attrgetter
+from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -189,8 +191,11 @@ class Recorder(Generic[S]):
         elif run is not None:
             status = "parked" if self.is_parked else "interrupted"
             asks = self._asks(run)
+        due, wake_s = self._models.due, None
+        if status == "parked" and due < inf:
+            wake_s = max(0.0, due - monotonic())
         try:
-            await self._leases.release(self.run_id, status, asks, seen=self.seen)
+            await self._leases.release(self.run_id, status, asks, seen=self.seen, wake_s=wake_s)
         except CancelledError as other:
             raise self._lease_cancelled(other) from other
         except Fenced:

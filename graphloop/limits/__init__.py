@@ -1,6 +1,7 @@
-"""Limits: the conditions that stop a run, and the calls that a run may still start.
+"""Limits: the conditions that stop a run, the calls that it may still start, and fleets' rates.
 
-Owns stop conditions, the budget that remains for the calls of a turn, and the caller's own prices.
+Owns stop conditions, the budget that remains for the calls of a turn, the caller's own prices, and
+the arithmetic of rates that many processes share.
 Refuses a limit that bounds nothing. Budgets themselves belong to the kernel's `spending.py`.
 Start with `stop`.
 """
@@ -23,6 +24,17 @@ from .capacity import (
     tools_waiting,
 )
 from .model_price import ModelPrice
+from .rate import (
+    Rate,
+    Rates,
+    charged,
+    check_rates,
+    demands,
+    request_costs,
+    reserved,
+    those_for,
+    token_costs,
+)
 from .stop import (
     AllOf,
     CostExceeds,
@@ -42,12 +54,17 @@ __all__ = [
     "HasToolCall",
     "ModelPrice",
     "Not",
+    "Rate",
+    "Rates",
     "StopCondition",
     "StopInfo",
     "TotalTokensExceed",
     "answer",
     "budget_remaining",
+    "charged",
+    "check_rates",
     "deeper",
+    "demands",
     "has_capacity",
     "no_start",
     "note_limits",
@@ -55,8 +72,12 @@ __all__ = [
     "places_of",
     "queued",
     "refusals",
+    "request_costs",
+    "reserved",
     "starts",
     "stop",
+    "those_for",
+    "token_costs",
     "too_deep",
     "tools_waiting",
 ]

@@ -28,6 +28,7 @@ __all__ = [
     "Live",
     "MediaDelta",
     "ModelSession",
+    "Postponed",
     "Provider",
     "ProviderToolDelta",
     "ProviderToolState",
@@ -111,14 +112,15 @@ class MediaDelta(Struct, frozen=True, tag_field="type", tag="media-delta", gc=Fa
 
 
 WaitReason: TypeAlias = Literal[
-    "requests_per_minute", "tokens_per_minute", "concurrent", "rate_limited"
+    "requests_per_minute", "tokens_per_minute", "concurrent", "rate_limited", "fleet"
 ]
 
 
 class Waiting(Struct, frozen=True, tag_field="type", tag="waiting", gc=False):
-    """A request to a model waits before it is sent, by the provider's `Limits`.
+    """A request to a model waits before it is sent.
 
-    `reason` is the limit, or `rate_limited` after the server has refused a request for too many.
+    `reason` is the limit of the provider's `Limits`, `fleet` for a `Rate` that processes share, or
+    `rate_limited` after the server has refused a request for too many.
     `seconds` is the wait; None until another request ends.
     """
 
@@ -283,6 +285,18 @@ class BufferedWire(Wire, Protocol):
             BadReply: `body` is not a JSON object.
         """
         ...
+
+
+class Postponed(Exception):
+    """Raised in place of a model call that is too early: nothing was sent, and its run may park.
+
+    Attributes:
+        seconds: the seconds after which the call is worth another attempt.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the model may be asked in {seconds:.1f} s")
+        self.seconds = seconds
 
 
 class ModelSession(Protocol):

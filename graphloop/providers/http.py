@@ -23,7 +23,7 @@ import httpx
 
 from ..errors import ProviderError, RateLimited
 from ..values import ModelRequest, Reply, Settings, ToolSpec, Usage, UserMessage, evolve
-from .base import Decoder, Live, Restarted, ServerEvent, StreamItem, UsageSoFar, Wire
+from .base import Decoder, Live, Restarted, ServerEvent, StreamItem, UsageSoFar, Waiting, Wire
 from .encoder import PrefixEncoder, of_service
 from .endpoint import Endpoint
 from .exchange import HttpExchange
@@ -270,9 +270,9 @@ class _Attempts:
         self._exchange: HttpExchange | None = None
         self._count = 0
         self._spent = Usage()
-        self._has_entered = self._is_void = False
+        self._has_entered = self._is_void = self._renewed = False
+        self._refused_s: float | None = None
         self._keys: set[str] = set()
-        self._renewed = False
 
     @property
     def content_started(self) -> bool:
@@ -286,10 +286,14 @@ class _Attempts:
         return exchange is not None and self.content_started and exchange.spent == Usage()
 
     async def entering(self) -> AsyncGenerator[Live, None]:
-        """Yield what listeners see before the next attempt: a restart, and waits at the gate.
+        """Yield what listeners see before the next attempt: waits, and a restart.
 
         The total time limit begins when the first attempt may begin.
         """
+        if (wait_s := self._refused_s) is not None:
+            self._refused_s = None
+            yield Waiting(self._provider.label, "rate_limited", wait_s)
+            await self._provider.world.sleep(wait_s)
         if self._is_void:
             self._is_void = False
             yield Restarted()
@@ -353,8 +357,10 @@ class _Attempts:
         LOG.warning("model %s: attempt %d failed (%s); the next one starts in %.1f s", *said)
         self._is_void = self.content_started
         await self.close()
-        if not is_refused:
+        if not isinstance(error, RateLimited):
             await world.sleep(wait_s)
+        elif not is_refused:
+            self._refused_s = wait_s
         return True
 
     def decoded(self, decoder: Decoder, events: Iterable[ServerEvent]) -> Iterable[StreamItem]:

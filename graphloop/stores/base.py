@@ -4,13 +4,13 @@ Every store is a `Store`. Optional abilities are separate protocols, to be teste
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
 all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Outbox` (the
 same for an engine in the database), `Bulk` (several journals in one write), `Lookup` (whether one
-run exists), `Operated` (surveys and retention) and `Closes`.
+run exists), `Meters` (what a fleet has used), `Operated` (surveys and retention) and `Closes`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
@@ -21,10 +21,12 @@ __all__ = [
     "Backlog",
     "Bulk",
     "Catalog",
+    "Change",
     "Closes",
     "Leases",
     "Lookup",
     "Mailbox",
+    "Meters",
     "Operated",
     "Outbox",
     "Posted",
@@ -37,11 +39,14 @@ __all__ = [
     "Wakes",
 ]
 
+T = TypeVar("T")
+
 ReleaseStatus: TypeAlias = Literal[
     "parked", "interrupted", "blocked", "done", "failed", "cancelled"
 ]
 RunStatus: TypeAlias = Literal["ready", "running"] | ReleaseStatus
 Posted: TypeAlias = Literal["accepted", "duplicate", "answered"]
+Change: TypeAlias = Callable[[Mapping[str, float], float], tuple[Mapping[str, float], T]]
 
 
 class Ask(Struct, frozen=True, gc=False):
@@ -157,7 +162,13 @@ class Leases(Protocol):
         ...
 
     async def release(
-        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        wake_s: float | None = None,
     ) -> None:
         """End the claim on a run, and record the run's status and its pending questions.
 
@@ -169,6 +180,7 @@ class Leases(Protocol):
             status: the run's status; None for a driver that wrote no event, to keep the stored one.
             asks: the pending questions.
             seen: how many answers and commands of the run's mailbox the driver has read.
+            wake_s: the seconds after which a driver is to take a parked run; None for never.
 
         Raises:
             StoreError: this store object has not claimed the run.
@@ -236,7 +248,7 @@ class Backlog(Protocol):
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`.
 
-        These runs are ready or interrupted, or have a question that has expired. A child run is not
+        These runs are ready or interrupted, or their time to wake has come. A child run is not
         among them: its root run drives it. The caller claims a run before it drives it, so that two
         callers with the same ids do no harm.
 
@@ -265,6 +277,24 @@ class Bulk(Protocol):
 
         Raises:
             StoreError: a run id is taken, or an event cannot be written; no journal was saved.
+        """
+        ...
+
+
+@runtime_checkable
+class Meters(Protocol):
+    """Keeps numbers that all processes of a store share, such as what they have asked of a model.
+
+    A meter is a point in time by the store's clock, and exists as soon as it is set.
+    """
+
+    async def metered(self, names: Collection[str], change: Change[T]) -> T:
+        """Change meters, while no other process does, and return the second result of `change`.
+
+        Args:
+            names: the names of the meters.
+            change: gets the meters that exist, and the store's time, both in Unix seconds. It
+                returns the new meters. It may be called again if the write failed.
         """
         ...
 

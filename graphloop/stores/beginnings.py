@@ -16,9 +16,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, MutableMapping, Sequence
 from operator import is_
-from typing import Final, final
+from typing import Final, TypeVar, final
 
-from msgspec import Struct, to_builtins
+from msgspec import DecodeError, Struct, convert, to_builtins
 from msgspec.json import Decoder, Encoder
 
 from ..errors import StoreError
@@ -26,9 +26,10 @@ from ..events import Started
 from ..media import Inline
 from ..values import Message, SystemMessage, evolve
 from .blobs import ReadBlob, attached, detached
-from .json_text import decoded
 
-__all__ = ["PART", "PART_BYTES", "Beginning", "Beginnings"]
+__all__ = ["PART", "PART_BYTES", "Beginning", "Beginnings", "decoded"]
+
+T = TypeVar("T")
 
 PART: Final = b'{"before":'
 """The first bytes of a part."""
@@ -192,3 +193,18 @@ def _encoded(message: Message) -> bytes:
     except UnicodeEncodeError:
         # Servers may send half of a surrogate pair; the `json` module escapes it.
         return json.dumps(to_builtins(message), separators=(",", ":")).encode()
+
+
+def decoded(decoder: Decoder[T], text: bytes) -> T:
+    """Decode JSON, also such as the `json` module wrote for half of a surrogate pair.
+
+    Raises:
+        DecodeError: the text is not JSON, or not of this type.
+        ValueError: the same, found by the `json` module.
+    """
+    try:
+        return decoder.decode(text)
+    except DecodeError:
+        if b"\\ud" not in text:
+            raise
+        return convert(json.loads(text), decoder.type)

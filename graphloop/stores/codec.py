@@ -20,9 +20,8 @@ from pydantic_core import to_json
 from ..errors import StoreError
 from ..events import CallbackReturned, ChildEnded, Event, NodeReturned, Started
 from ..values import evolve
-from .beginnings import Beginning, Beginnings
+from .beginnings import Beginning, Beginnings, decoded
 from .blobs import INLINE_BYTES_MAX, ReadBlob, attached, detached
-from .json_text import decoded
 
 __all__ = ["SCHEMA_VERSION", "Codec", "typed_events"]
 

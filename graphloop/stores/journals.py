@@ -28,7 +28,6 @@ __all__ = [
     "CommandKind",
     "RunCommand",
     "commands_in",
-    "expiry_of",
     "family_of",
     "fork",
     "graph_name_of",
@@ -42,6 +41,7 @@ __all__ = [
     "renamed",
     "those_within",
     "unknown_run",
+    "wake_at",
     "within_bounds",
 ]
 
@@ -142,9 +142,13 @@ def family_of(run_id: str) -> str:
     return QUESTION.sub("", run_id.partition("/")[0])
 
 
-def expiry_of(asks: Iterable[Ask]) -> float | None:
-    """Return the time at which the first of these questions expires; None if none does."""
-    return min((ask.expires_at for ask in asks if ask.expires_at is not None), default=None)
+def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | None:
+    """Return the time at which a driver has to look at a parked run; None for never.
+
+    It is the time at which the first question expires, or `wake_s` seconds from `now`.
+    """
+    times = [ask.expires_at for ask in asks if ask.expires_at is not None]
+    return min([*times, *(() if wake_s is None else (now + wake_s,))], default=None)
 
 
 def graph_name_of(first: Event) -> str:

@@ -142,6 +142,7 @@ class JsonlStore:
         asks: Sequence[Ask],  # noqa: ARG002
         *,
         seen: int = 0,  # noqa: ARG002
+        wake_s: float | None = None,  # noqa: ARG002
     ) -> None:
         """End the claim on a run; the status and the questions are not stored."""
         if (lock := self._locks.pop(run_id, None)) is not None:

@@ -8,17 +8,19 @@ import threading
 import time
 from asyncio import AbstractEventLoop
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, final
+from typing import Final, TypeVar, final
 from weakref import ReferenceType, ref
 
 from msgspec import Struct, field
 
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
-from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
-from .journals import expiry_of, graph_name_of, is_command, is_within, out_of_order, parent_of
+from .base import Ask, Change, Posted, ReleaseStatus, RunRecord, RunStatus
+from .journals import graph_name_of, is_command, is_within, out_of_order, parent_of, wake_at
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
+
+T = TypeVar("T")
 
 running_loop: Final = asyncio._get_running_loop  # pyright: ignore[reportPrivateUsage]
 """Returns the running event loop or None; `asyncio.get_running_loop` raises in place of None."""
@@ -77,7 +79,7 @@ class Claims(Struct, eq=False):
 
 
 class _Kept(Struct, eq=False):
-    """The data of one run in a `MemoryStore`: journal, answers, status and questions."""
+    """The data of one run in a `MemoryStore`: journal, answers, status, questions and wake-up."""
 
     created_at: float
     updated_at: float
@@ -86,6 +88,7 @@ class _Kept(Struct, eq=False):
     target: str = ""
     status: RunStatus = "ready"
     asks: tuple[Ask, ...] = ()
+    wake_at: float = math.inf
 
 
 @final
@@ -105,6 +108,7 @@ class MemoryStore:
         # The child runs by their root, so that a look at one run does not visit the others.
         self._children: dict[str, dict[str, None]] = {}
         self._claims = Claims()
+        self._meters: dict[str, float] = {}
 
     def __repr__(self) -> str:
         return f"<MemoryStore: runs: {len(self._kept)}>"
@@ -156,7 +160,13 @@ class MemoryStore:
             kept.status, kept.asks = "interrupted", ()
 
     async def release(
-        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        wake_s: float | None = None,
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None."""
         if run_id in self._claims.taken:
@@ -165,6 +175,9 @@ class MemoryStore:
                 is_answered = status == "parked" and seen < len(kept.signals)
                 kept.status = "ready" if is_answered else status
                 kept.asks, kept.updated_at = tuple(asks), self._clock()
+                may_wake = asks or wake_s is not None
+                wakes = wake_at(asks, kept.updated_at, wake_s) if may_wake else None
+                kept.wake_at = math.inf if wakes is None else wakes
             if not kept.events:
                 del self._kept[run_id]
         self._claims.give_back(run_id)
@@ -214,7 +227,7 @@ class MemoryStore:
             for run_id, kept in self._runs().items()
             if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
             if (status := self._status(run_id, kept)) in {*first, "ready"}
-            or (status == "parked" and (expiry_of(kept.asks) or math.inf) <= now)
+            or (status == "parked" and kept.wake_at <= now)
         ]
         return [run_id for _, _, run_id in sorted(waiting)[:limit]]
 
@@ -226,6 +239,13 @@ class MemoryStore:
                 if is_command(key):
                     found.setdefault(run_id, {})[key] = data
         return found
+
+    async def metered(self, names: Collection[str], change: Change[T]) -> T:
+        """Change meters, and return the second result of `change`."""
+        known = {name: self._meters[name] for name in names if name in self._meters}
+        changed, result = change(known, self._clock())
+        self._meters.update(changed)
+        return result
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""

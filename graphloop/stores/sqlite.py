@@ -1,9 +1,9 @@
 """A store in one SQLite file: durable, usable by several processes, with one driver for each run.
 
-Events are only appended, with numbers from 1 without gaps. With `durability="power"` a thread of the
-store writes, and joins simultaneous appends into one commit; otherwise the caller's thread may
-commit (`sqlite_direct`). Readers use separate connections and never wait for a writer. Do not use a
-network file system. After `os.fork`, the child process must open a store of its own.
+Events are only appended, with numbers from 1 without gaps. With `durability="power"` one thread
+of the store writes, and joins simultaneous appends into one commit; otherwise the caller's thread
+may commit (`sqlite_direct`). Readers use separate connections and never wait for a writer. Do not
+use a network file system. After `os.fork`, the child process must open a store of its own.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from typing import TypeVar, final
 from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
-from .base import Ask, Posted, ReleaseStatus, RunRecord, Survey
+from .base import Ask, Change, Posted, ReleaseStatus, RunRecord, Survey
 from .beginnings import Beginnings
 from .codec import Codec
-from .journals import graph_name_of, unknown_run
+from .journals import graph_name_of, unknown_run, wake_at
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -164,14 +164,21 @@ class SqliteStore:
             raise
 
     async def release(
-        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        wake_s: float | None = None,
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
         If the write fails, this call raises, and the store tries the write again later.
         """
         tenant = self._tenant
-        standing = None if status is None else Standing(status, tuple(asks), seen)
+        wakes = wake_at(asks, self._clock(), wake_s)
+        standing = None if status is None else Standing(status, tuple(asks), seen, wakes)
 
         def work(connection: Connection) -> None:
             sqlite_leases.release(connection, tenant, run_id, standing)
@@ -219,6 +226,14 @@ class SqliteStore:
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
         await self._writer.do(partial(sqlite_journal.note_target, run_id=run_id, target=target))
+
+    async def metered(self, names: Collection[str], change: Change[T]) -> T:
+        """Change meters, while no other process does, and return the second result of `change`."""
+        return await self._writer.do(
+            lambda connection: sqlite_operating.change_meters(
+                connection, self._clock(), names, change
+            )
+        )
 
     async def survey(self) -> Survey:
         """Return the state of the store."""

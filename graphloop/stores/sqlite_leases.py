@@ -25,7 +25,6 @@ from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
 from .base import Ask, ReleaseStatus
-from .journals import expiry_of
 from .memory import Claims
 
 __all__ = [
@@ -50,11 +49,13 @@ class Standing(Struct, frozen=True, gc=False):
         status: the run's status.
         asks: the pending questions that the run waits for.
         seen: how many answers of the run's mailbox the driver has read.
+        wake_at: the time at which a driver is to take the run; None for never.
     """
 
     status: ReleaseStatus
     asks: tuple[Ask, ...]
     seen: int
+    wake_at: float | None
 
 
 class LapsedClaim(Struct, frozen=True, gc=False):
@@ -177,14 +178,16 @@ def give_back(
     if left.standing is None:
         abandon(connection, tenant, run_id, left.epoch)
         return left
-    status, asks, seen = left.standing.status, left.standing.asks, left.standing.seen
+    standing = left.standing
+    status = standing.status
     connection.execute(
         "UPDATE run SET owner = NULL, lease_until = 0, asks = ?, wake_at = ?, updated = ?, "
         "status = iif(? = 'parked' AND ? < (SELECT count(*) FROM signal "
         "WHERE signal.run_id = run.run_id), 'ready', ?) "
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
         (
-            *(encode(asks), expiry_of(asks), tenant.clock(), status, seen, status),
+            *(encode(standing.asks), standing.wake_at, tenant.clock()),
+            *(status, standing.seen, status),
             *(run_id, tenant.name, left.epoch),
         ),
     )

@@ -1,19 +1,22 @@
-"""A SQLite store for its operator: its state, and the end of old runs."""
+"""A SQLite store for its operator: its state, its meters, and the end of old runs."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from sqlite3 import Connection
-from typing import Final
+from typing import Final, TypeVar
 
-from .base import Survey, WaitingRuns
+from .base import Change, Survey, WaitingRuns
 from .beginnings import PART
 from .journals import NAMED_MAX, family_of
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id
 
-__all__ = ["prune_families", "survey_of"]
+__all__ = ["change_meters", "prune_families", "survey_of"]
+
+T = TypeVar("T")
 
 RUNS: Final = (
     "SELECT run_id, graph, status, owner, lease_until, updated, wake_at, next_seq > 1 FROM run "
@@ -84,6 +87,22 @@ def _sizes(connection: Connection) -> dict[str, int]:
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
     return {"bytes": pages * size, "free bytes": free * size}
+
+
+def change_meters(
+    connection: Connection, now: float, names: Collection[str], change: Change[T]
+) -> T:
+    """Change meters in the writer's transaction, which excludes other processes."""
+    marks = ", ".join("?" * len(names))
+    rows = connection.execute(
+        f"SELECT name, at FROM meter WHERE name IN ({marks})",  # noqa: S608 - marks only
+        [*names],
+    ).fetchall()
+    changed, result = change(dict(rows), now)
+    connection.executemany(
+        "INSERT OR REPLACE INTO meter(name, at) VALUES(?, ?)", [*changed.items()]
+    )
+    return result
 
 
 def prune_families(connection: Connection, now: float, older_s: float, limit: int) -> int:

@@ -34,7 +34,7 @@ __all__ = [
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID: Final = 0x67726C70
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -44,7 +44,8 @@ SEQ_BITS: Final = 32
 
 # `status` is set by the last driver, or by the next claim if that driver died. "running" is never
 # stored: it follows from the owner and the lease. So does "interrupted" until the next claim.
-# `wake_at` is the time at which the first question of a parked run expires.
+# `wake_at` is the time at which a driver is to take a parked run: a question of it expires then, or
+# a model may be asked again.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has media and first messages, to which the lines of events refer by digest.
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
@@ -69,6 +70,7 @@ TABLES: Final = (
          run_id TEXT NOT NULL REFERENCES run(run_id), key TEXT NOT NULL, signal_id TEXT NOT NULL,
          data TEXT NOT NULL, ts REAL NOT NULL,
          PRIMARY KEY(run_id, key)) STRICT, WITHOUT ROWID""",
+    "CREATE TABLE meter(name TEXT PRIMARY KEY, at REAL NOT NULL) STRICT, WITHOUT ROWID",
 )
 
 

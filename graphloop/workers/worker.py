@@ -22,12 +22,15 @@ from ..agent import Agent, RunStream, StoreInput
 from ..engines import Driven, Engine, Legs, Pull, SharedStore
 from ..errors import ConfigError, Fenced, IllegalEvent, RunBusy, StoreError
 from ..policy import Approval, decline
-from ..stores import RunCommand, RunRecord, Store, Wakes, commands_in, open_store
+from ..rates import FleetPace, RateDesk
+from ..stores import Meters, RunCommand, RunRecord, Store, Wakes, commands_in, open_store
 
 __all__ = ["Worker"]
 
 LOG: Final = logging.getLogger("graphloop")
 
+PATIENCE_S: Final = 2.0
+"""The longest wait for a rate with which a run keeps its slot of the worker."""
 LATE: Final = "Nobody answered in time."
 
 
@@ -77,6 +80,9 @@ class Worker:
             if not number > 0:
                 raise ConfigError(f"{name}: expected a positive number, found {number!r}.")
         self._store = _shared(open_store(store) if isinstance(store, str | Path) else store)
+        self._pace: FleetPace | None = None
+        if isinstance(self._store, Meters):
+            self._pace = FleetPace(RateDesk(self._store, patience_s=PATIENCE_S), {})
         self._poll_s = poll_s
         self._deps = deps
         self._stopped = asyncio.Event()
@@ -146,7 +152,8 @@ class Worker:
         }
         deps: Any = {} if self._deps is None else {"deps": self._deps(run_id)}
         try:
-            stream = agent.runs(self._store).resume_stream(run_id, approvals=late, **deps)
+            runs = agent.runs(self._store, pace=self._pace)
+            stream = runs.resume_stream(run_id, approvals=late, **deps)
             self._streams[run_id] = stream, set()
             result = await stream.result()
         except (RunBusy, Fenced):
@@ -158,7 +165,7 @@ class Worker:
             return "blocked"
         finally:
             self._streams.pop(run_id, None)
-        return "parked" if result.pending else "over"
+        return "over" if result.run.ended else "parked"
 
     async def _command(self) -> None:
         """Tell the runs under way what came for them since their drivers read their mailboxes."""

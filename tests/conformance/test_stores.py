@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import sqlite3
 import tempfile
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
 from typing import Protocol, TypeVar, get_args
@@ -27,6 +27,7 @@ from graphloop.stores.base import (
     Catalog,
     Leases,
     Mailbox,
+    Meters,
     ReleaseStatus,
     Store,
 )
@@ -105,7 +106,7 @@ def open_leasing(request: pytest.FixtureRequest, tmp_path: Path) -> OpenLeasing:
             return lambda: SqliteStore(tmp_path / "runs.db")
 
 
-class Shared(Leasing, Mailbox, Catalog, Backlog, Bulk, Protocol):
+class Shared(Leasing, Mailbox, Catalog, Backlog, Bulk, Meters, Protocol):
     """What the stores can do that keep more than journals."""
 
 
@@ -524,6 +525,45 @@ def test_an_answer_that_its_driver_has_not_read_wakes_the_run(open_shared: OpenS
     ]
 
 
+def test_a_parked_run_is_woken_when_its_time_has_come(open_shared: OpenShared) -> None:
+    """It may wait for a model, not for a person; whoever has claimed it meanwhile goes on."""
+
+    async def scenario() -> list[Sequence[str]]:
+        store = open_shared()
+        seen: list[Sequence[str]] = []
+        for wake_s in (None, 3600.0, 0.0):
+            await store.claim("r")
+            if wake_s is None:
+                await store.append("r", 1, started("r"))
+            await store.release("r", "parked", (), wake_s=wake_s)
+            seen.append(await store.ready({"a graph"}, 9))
+        await store.claim("r")
+        seen.append(await store.ready({"a graph"}, 9))
+        return seen
+
+    assert do(scenario()) == [[], [], ["r"], []]
+
+
+def test_no_change_of_a_meter_is_lost(open_shared: OpenShared) -> None:
+    """Two processes change it side by side; each sees what the other has left."""
+    stores = [open_shared(), open_shared()]
+
+    async def add(store: Shared) -> float:
+        def change(known: Mapping[str, float], _: float) -> tuple[dict[str, float], float]:
+            pages = known.get("pages", 0.0) + 1
+            return {"pages": pages}, pages
+
+        return await store.metered(["pages"], change)
+
+    async def scenario() -> float:
+        await asyncio.gather(*[add(stores[at % 2]) for at in range(40)])
+        read = await stores[0].metered(["pages", "more"], lambda known, _: ({}, known))
+        assert not read.get("more")
+        return read["pages"]
+
+    assert do(scenario()) == 40
+
+
 def test_interrupted_runs_go_first_and_new_ones_last(open_shared: OpenShared) -> None:
     """What has begun is ended before more begins; a child run is its root's to drive."""
 
@@ -639,6 +679,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("set_target"), RUN_IDS, SHORT),
     st.tuples(st.just("fork"), RUN_IDS, st.integers(0, 3), RUN_IDS),
     st.tuples(st.just("claim"), RUN_IDS),
+    st.tuples(st.just("meter"), SHORT, st.integers(1, 4)),
     st.tuples(
         st.just("release"),
         RUN_IDS,
@@ -676,7 +717,12 @@ async def outcome(store: Shared, operation: Operation) -> object:
             case ("release", run_id, str(status), int(seen)):
                 told = convert(status, ReleaseStatus) if status else None
                 asks = [ASK, evolve(ASK, expires_at=7.0)] if status == "parked" else []
-                await store.release(run_id, told, asks[seen:], seen=seen)
+                wake_s = (None, 3.0, 0.0)[seen]
+                await store.release(run_id, told, asks[seen:], seen=seen, wake_s=wake_s)
+            case ("meter", name, int(by)):
+                said = await store.metered(
+                    ["x", "y"], lambda known, now: ({name: known.get(name, 0) + by}, (known, now))
+                )
             case _:
                 raise AssertionError(operation)
     except StoreError as error:

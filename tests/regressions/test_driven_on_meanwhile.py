@@ -51,12 +51,18 @@ class Dying(MortalSqliteStore):
     ends = False
 
     async def release(
-        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        wake_s: float | None = None,
     ) -> None:
         """Release a run."""
         if run_id == KID:
             self.fate.after = 0
-        await super().release(run_id, status, asks, seen=seen)
+        await super().release(run_id, status, asks, seen=seen, wake_s=wake_s)
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events."""

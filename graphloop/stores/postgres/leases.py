@@ -23,7 +23,6 @@ from msgspec.json import encode
 
 from ...errors import Fenced, RunBusy, StoreError
 from ..base import Ask, ReleaseStatus
-from ..journals import expiry_of
 from ..memory import Claims
 from .schema import CHANNEL, LOCK_CLASS, Link
 
@@ -60,11 +59,15 @@ class HeldRun(Struct, frozen=True, gc=False):
 
 
 class LeftAs(Struct, frozen=True, gc=False):
-    """The record of a released run: its status, its questions, and the answers that were read."""
+    """The record of a released run: its status, its questions, and the answers that were read.
+
+    `wake_at` is the time, by this machine's clock, at which a driver is to take the run, or None.
+    """
 
     status: ReleaseStatus
     asks: tuple[Ask, ...]
     seen: int
+    wake_at: float | None
 
 
 @final
@@ -194,7 +197,7 @@ def release_run(
         give_run_back(link, tenant, held)
         return
     # This machine's clock has stamped the question: the server's clock counts only the rest.
-    expires_at = expiry_of(standing.asks)
+    wakes = standing.wake_at
     row = link.execute(
         "UPDATE run SET owner = NULL, asks = %(asks)s, wake_at = now_s() + %(wake)s, "
         "updated = now_s(), "
@@ -203,7 +206,7 @@ def release_run(
         "WHERE number = %(number)s RETURNING status",
         {
             "asks": encode(standing.asks),
-            "wake": None if expires_at is None else expires_at - tenant.clock(),
+            "wake": None if wakes is None else wakes - tenant.clock(),
             "status": standing.status,
             "seen": standing.seen,
             "number": held.number,

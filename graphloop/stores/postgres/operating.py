@@ -1,15 +1,18 @@
-"""A PostgreSQL store for its operator: its state, and the end of old runs."""
+"""A PostgreSQL store for its operator: its state, its meters, and the end of old runs."""
 
 from __future__ import annotations
 
-from typing import Final, LiteralString
+from collections.abc import Collection
+from typing import Final, LiteralString, TypeVar
 
-from ..base import Survey, WaitingRuns
+from ..base import Change, Survey, WaitingRuns
 from ..beginnings import PART
 from ..journals import NAMED_MAX, family_of
 from .schema import Link
 
-__all__ = ["delete_old", "surveyed"]
+__all__ = ["change_fleet_meters", "delete_old", "surveyed"]
+
+T = TypeVar("T")
 
 STATUSES: Final[LiteralString] = (
     "SELECT CASE WHEN owner IS NULL THEN status WHEN owner IN (SELECT name FROM live) "
@@ -90,6 +93,27 @@ def surveyed(link: Link) -> Survey:
         lapsed,
         dict(zip(WORDS, sizes, strict=True)),
     )
+
+
+def change_fleet_meters(link: Link, names: Collection[str], change: Change[T]) -> T:
+    """Change meters whose rows no other transaction changes meanwhile.
+
+    The time is read once the rows are locked: a later transaction has no earlier time.
+    """
+    wanted = sorted(names)
+    link.cursor().executemany(
+        "INSERT INTO meter(name) VALUES(%s) ON CONFLICT DO NOTHING",
+        [(name,) for name in wanted],
+    )
+    rows = link.execute(
+        "SELECT name, at FROM meter WHERE name = ANY(%s) ORDER BY name FOR UPDATE", (wanted,)
+    ).fetchall()
+    (now,) = link.execute("SELECT now_s()").fetchone() or (0.0,)
+    changed, result = change({name: at for name, at in rows if at is not None}, now)
+    link.cursor().executemany(
+        "UPDATE meter SET at = %s WHERE name = %s", [(at, name) for name, at in changed.items()]
+    )
+    return result
 
 
 def delete_old(link: Link, older_s: float, limit: int) -> int:

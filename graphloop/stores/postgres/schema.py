@@ -74,6 +74,8 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE signal(
          run bigint NOT NULL, key text COLLATE "C" NOT NULL, signal_id text NOT NULL,
          data text NOT NULL, ts float8 NOT NULL DEFAULT now_s(), PRIMARY KEY(run, key))""",
+    """CREATE TABLE meter(
+         name text COLLATE "C" PRIMARY KEY, at float8) WITH (fillfactor=10)""",
     "INSERT INTO meta(key, value) VALUES('schema', '1')",
 )
 

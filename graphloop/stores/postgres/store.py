@@ -22,10 +22,10 @@ import psycopg
 
 from ...errors import ConfigError, StoreError, UnknownRun
 from ...events import Event
-from ..base import Ask, Posted, ReleaseStatus, RunRecord, Survey
+from ..base import Ask, Change, Posted, ReleaseStatus, RunRecord, Survey
 from ..beginnings import Beginnings
 from ..codec import Codec
-from ..journals import graph_name_of
+from ..journals import graph_name_of, wake_at
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
@@ -171,14 +171,21 @@ class PostgresStore:
             raise
 
     async def release(
-        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        wake_s: float | None = None,
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
         If the write fails, this call raises, and the run is interrupted.
         """
         tenant = self._tenant
-        standing = None if status is None else LeftAs(status, tuple(asks), seen)
+        wakes = wake_at(asks, tenant.clock(), wake_s)
+        standing = None if status is None else LeftAs(status, tuple(asks), seen, wakes)
 
         def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
             leases.release_run(link, tenant, run_id, standing, is_again=is_again)
@@ -245,6 +252,14 @@ class PostgresStore:
             journal.record_target(link, run_id, target)
 
         await self._queued(Job(run_id, work))
+
+    async def metered(self, names: Collection[str], change: Change[T]) -> T:
+        """Change meters, while no other process does, and return the second result of `change`."""
+
+        def work(link: Link, _: bool) -> T:  # noqa: FBT001 - the parameter of a callback
+            return operating.change_fleet_meters(link, names, change)
+
+        return await self._queued(Job("", work))
 
     async def survey(self) -> Survey:
         """Return the state of the store."""

@@ -39,7 +39,7 @@ from graphloop.agent.options import (
 from graphloop.agent.resources import AgentResources
 from graphloop.errors import ConfigError, Overloaded
 from graphloop.graph import NodeGraph
-from graphloop.limits import stop
+from graphloop.limits import Rate, stop
 from graphloop.limits.stop import StopInfo
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Node
@@ -125,6 +125,7 @@ def everything() -> EveryAgentOption:
         "retries": None,
         "query": None,
         "headers": None,
+        "limits": {"script*": Rate(requests=10**6)},
         "price": lambda _: 0.0,
         "prices": {},
         "clock": ticking(),

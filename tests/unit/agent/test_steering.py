@@ -199,11 +199,17 @@ class Parking(Kept):
         await self.kept.claim(run_id)
 
     async def release(
-        self, run_id: str, status: ReleaseStatus, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        wake_s: float | None = None,
     ) -> None:
         """Call out, and end the claim."""
         self.parks.pop(run_id, lambda: None)()
-        await self.kept.release(run_id, status, asks, seen=seen)
+        await self.kept.release(run_id, status, asks, seen=seen, wake_s=wake_s)
 
 
 async def test_steering_while_a_child_parks_is_journaled() -> None:

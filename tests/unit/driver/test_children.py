@@ -14,6 +14,7 @@ from graphloop.driver.cancellation import CancelScope, journaled
 from graphloop.driver.children import ChildDriver, ChildRuns, child_ended
 from graphloop.driver.driver import AsyncDriver
 from graphloop.driver.in_flight import Item
+from graphloop.driver.models import Models
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import (
     ChildRun,
@@ -322,7 +323,7 @@ def driver_of(child: ChildRun[Any], state: object) -> ChildDriver:
 
 def runs_below(ports: Ports[None]) -> ChildRuns:
     """Return the children of a run in this world."""
-    return ChildRuns(ports, Performer(ports), driver_of)
+    return ChildRuns(ports, Models(ports, Performer(ports)), driver_of)
 
 
 async def parked() -> tuple[Ports[None], Run[None], StartRun, Run[Any]]:

@@ -209,7 +209,13 @@ class Leasing:
         self.told.append(run_id)
 
     async def release(
-        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        wake_s: float | None = None,
     ) -> None:
         """Release it, unless it was lost."""
         if self._lost:
@@ -292,7 +298,13 @@ def test_a_lease_that_its_store_cancelled_is_an_error_of_the_store(which: str) -
                 raise asyncio.CancelledError
 
         async def release(
-            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+            self,
+            run_id: str,
+            status: ReleaseStatus | None,
+            asks: Sequence[Ask],
+            *,
+            seen: int = 0,
+            wake_s: float | None = None,
         ) -> None:
             raise asyncio.CancelledError
 
@@ -333,7 +345,13 @@ def released(
 
     class Noting(Leasing):
         async def release(
-            self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+            self,
+            run_id: str,
+            status: ReleaseStatus | None,
+            asks: Sequence[Ask],
+            *,
+            seen: int = 0,
+            wake_s: float | None = None,
         ) -> None:
             found.append((status, asks))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -19,35 +19,11 @@ from graphloop.providers import Limits, Retries, Waiting, connect
 from graphloop.providers.endpoint import Endpoint
 from graphloop.providers.http import HttpProvider
 from graphloop.providers.pace import PaceGate
-from tests.echo_wire import ASK, HI, EchoWire, spoken
+from tests.echo_wire import ASK, HI, EchoWire, Talk, spoken
+from tests.still_loop import StillLoop, on_still_loop
 from tests.wire_server import Answer, WireServer, json_answer, sse
 
-T = TypeVar("T")
-
 REPLY = Answer(sse('{"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}', "[DONE]"))
-
-
-class StillLoop(asyncio.SelectorEventLoop):
-    """An event loop whose clock only a test puts forward."""
-
-    at = 1_000.0
-
-    def time(self) -> float:
-        return self.at
-
-    async def leap(self, seconds: float) -> None:
-        """Put the clock forward, and let whoever is ready go on."""
-        self.at += seconds
-        for _ in range(8):
-            await asyncio.sleep(0)
-
-
-def on_still_loop(main: Callable[[StillLoop], Coroutine[Any, Any, T]]) -> T:
-    """Run `main` on a loop whose clock stands still."""
-    with asyncio.Runner(loop_factory=StillLoop) as runner:
-        loop = runner.get_loop()
-        assert isinstance(loop, StillLoop)
-        return runner.run(main(loop))
 
 
 @dataclass
@@ -274,6 +250,17 @@ async def test_a_wait_is_a_part_of_the_stream() -> None:
     kinds = [part.type for part in parts]
     assert kinds.index("step-start") < kinds.index("waiting") < kinds.index("text-delta")
     assert "step-retry" not in kinds
+
+
+async def test_a_server_that_refuses_is_told_of_without_limits_too() -> None:
+    """Whoever listens knows why nothing comes, and other processes can wait as well."""
+    refusal = json_answer(429, "slow down", retry_after="2")
+    async with WireServer([refusal, Answer(HI)]) as server:
+        talk = Talk(server)
+        items = await talk.ask()
+
+    assert items[0] == Waiting(talk.provider().label, "rate_limited", 2.0)
+    assert talk.slept.seconds == [2.0]
 
 
 async def test_no_retry_means_none_with_limits_too() -> None:
