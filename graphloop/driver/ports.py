@@ -96,6 +96,8 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
         wrong: warnings about condition functions that raised or did not return a bool, in this run
             and its child runs.
         observers: the observers of the run and of its parents; None for none.
+        revision: the revision of the code, if it is another than the last one that the run's
+            journal tells; else empty.
     """
 
     store: Store
@@ -120,6 +122,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     deps: object = None
     wrong: dict[str, None] = {}
     observers: Observers | None = None
+    revision: str = ""
 
     def __repr__(self) -> str:
         # Short, because `deps` and the secret must appear in no traceback.

@@ -7,7 +7,7 @@ import math
 import threading
 import time
 from asyncio import AbstractEventLoop
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Final, final
 from weakref import ReferenceType, ref
 
@@ -15,8 +15,16 @@ from msgspec import Struct, field
 
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
-from .base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
-from .journals import expiry_of, graph_name_of, is_command, is_within, out_of_order, parent_of
+from .base import Ask, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
+from .journals import (
+    expiry_of,
+    graph_name_of,
+    is_command,
+    is_within,
+    out_of_order,
+    parent_of,
+    refusals_after,
+)
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 
@@ -86,6 +94,7 @@ class _Kept(Struct, eq=False):
     target: str = ""
     status: RunStatus = "ready"
     asks: tuple[Ask, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
 
 
 @final
@@ -156,7 +165,13 @@ class MemoryStore:
             kept.status, kept.asks = "interrupted", ()
 
     async def release(
-        self, run_id: str, status: ReleaseStatus | None, asks: Sequence[Ask], *, seen: int = 0
+        self,
+        run_id: str,
+        status: ReleaseStatus | None,
+        asks: Sequence[Ask],
+        *,
+        seen: int = 0,
+        refusal: Refusal | None = None,
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None."""
         if run_id in self._claims.taken:
@@ -165,6 +180,7 @@ class MemoryStore:
                 is_answered = status == "parked" and seen < len(kept.signals)
                 kept.status = "ready" if is_answered else status
                 kept.asks, kept.updated_at = tuple(asks), self._clock()
+                kept.refusals = () if refusal is None else refusals_after(kept.refusals, refusal)
             if not kept.events:
                 del self._kept[run_id]
         self._claims.give_back(run_id)
@@ -184,39 +200,39 @@ class MemoryStore:
         kept = self._kept.get(run_id)
         return {} if kept is None else {key: data for key, (_, data) in kept.signals.items()}
 
+    async def record(self, run_id: str) -> RunRecord:
+        """Return the record of one run."""
+        return self._record(run_id, self._run(run_id), self._kept)
+
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         known = self._runs() if root is None else self._family(root.partition("/")[0])
-        taken = self._claims.taken
         return tuple(
-            RunRecord(
-                run_id,
-                graph_name_of(kept.events[0]),
-                status := self._status(run_id, kept),
-                len(kept.events),
-                kept.created_at,
-                kept.updated_at,
-                parent=parent_of(run_id, known),
-                asks=kept.asks if status != "interrupted" or run_id not in taken else (),
-                target=kept.target,
-            )
+            self._record(run_id, kept, known)
             for run_id, kept in known.items()
             if root is None or is_within(run_id, root)
         )
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        now, first = self._clock(), {"interrupted", "blocked"} if blocked else {"interrupted"}
+        now, first = self._clock(), {"interrupted", "blocked"}
         waiting = [
             (0 if status in first else 1 + (not kept.asks), kept.updated_at, run_id)
             for run_id, kept in self._runs().items()
             if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
-            if (status := self._status(run_id, kept)) in {*first, "ready"}
+            if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and (expiry_of(kept.asks) or math.inf) <= now)
+            or (status == "blocked" and revisions and not _has_refused(kept, revisions))
         ]
         return [run_id for _, _, run_id in sorted(waiting)[:limit]]
+
+    async def retry(self, revisions: Collection[str]) -> None:
+        """Forget the refusals of blocked runs that have one of these revisions."""
+        for kept in self._kept.values():
+            if kept.status == "blocked" and _has_refused(kept, revisions):
+                kept.refusals = ()
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
@@ -241,6 +257,22 @@ class MemoryStore:
         found = [(run_id, self._kept.get(run_id)) for run_id in ids]
         return {run_id: kept for run_id, kept in found if kept is not None and kept.events}
 
+    def _record(self, run_id: str, kept: _Kept, known: Container[str]) -> RunRecord:
+        status = self._status(run_id, kept)
+        is_left = status == "interrupted" and run_id in self._claims.taken
+        return RunRecord(
+            run_id,
+            graph_name_of(kept.events[0]),
+            status,
+            len(kept.events),
+            kept.created_at,
+            kept.updated_at,
+            parent=parent_of(run_id, known),
+            asks=() if is_left else kept.asks,
+            target=kept.target,
+            refusals=kept.refusals,
+        )
+
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:
         if run_id not in self._claims.taken:
             return kept.status
@@ -257,3 +289,7 @@ class MemoryStore:
             runs = f"{count} run{'' if count == 1 else 's'}"
             raise UnknownRun(f"no run {run_id!r} in this store, which has {runs}.")
         return kept
+
+
+def _has_refused(kept: _Kept, revisions: Collection[str]) -> bool:
+    return any(one.revision in revisions for one in kept.refusals)

@@ -24,8 +24,8 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
-from .base import Ask, ReleaseStatus
-from .journals import expiry_of
+from .base import Ask, Refusal, ReleaseStatus
+from .journals import expiry_of, refusals_after, refusals_in
 from .memory import Claims
 
 __all__ = [
@@ -50,11 +50,13 @@ class Standing(Struct, frozen=True, gc=False):
         status: the run's status.
         asks: the pending questions that the run waits for.
         seen: how many answers of the run's mailbox the driver has read.
+        refusal: why the run is blocked; None for another status.
     """
 
     status: ReleaseStatus
     asks: tuple[Ask, ...]
     seen: int
+    refusal: Refusal | None = None
 
 
 class LapsedClaim(Struct, frozen=True, gc=False):
@@ -178,13 +180,20 @@ def give_back(
         abandon(connection, tenant, run_id, left.epoch)
         return left
     status, asks, seen = left.standing.status, left.standing.asks, left.standing.seen
+    refusals: tuple[Refusal, ...] = ()
+    if left.standing.refusal is not None:
+        known = "SELECT refusals FROM run WHERE run_id = ?"
+        (kept,) = connection.execute(known, (run_id,)).fetchone() or (b"[]",)
+        refusals = refusals_after(refusals_in(kept), left.standing.refusal)
     connection.execute(
-        "UPDATE run SET owner = NULL, lease_until = 0, asks = ?, wake_at = ?, updated = ?, "
+        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, asks = ?, wake_at = ?, "
+        "updated = ?, "
         "status = iif(? = 'parked' AND ? < (SELECT count(*) FROM signal "
         "WHERE signal.run_id = run.run_id), 'ready', ?) "
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
         (
-            *(encode(asks), expiry_of(asks), tenant.clock(), status, seen, status),
+            *(encode(refusals), encode(asks), expiry_of(asks)),
+            *(tenant.clock(), status, seen, status),
             *(run_id, tenant.name, left.epoch),
         ),
     )

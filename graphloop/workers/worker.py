@@ -25,6 +25,8 @@ from ..stores import (
     Backlog,
     Catalog,
     Leases,
+    Refusal,
+    ReleaseStatus,
     RunCommand,
     RunRecord,
     Store,
@@ -41,7 +43,6 @@ Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
 LOG: Final = logging.getLogger("graphloop")
 
 DELAY_MAX_S: Final = 60.0
-BLOCKED_EVERY_S: Final = 60.0
 LATE: Final = "Nobody answered in time."
 
 
@@ -93,19 +94,18 @@ class Worker:
         for name, number in (("slots", slots), ("poll_s", poll_s)):
             if not number > 0:
                 raise ConfigError(f"{name}: expected a positive number, found {number!r}.")
+        self._revisions = [agent.revision for agent in self._agents.values()]
         self._store = _shared(open_store(store) if isinstance(store, str | Path) else store)
         self._slots = slots
         self._poll_s = poll_s
         self._deps = deps
         self._stopped = asyncio.Event()
+        self._is_new = True
         self._driving: dict[str, asyncio.Task[None]] = {}
         # The streams of the runs under way, each with the keys of the commands that it was told.
         self._streams: dict[str, tuple[RunStream[Any, Any], set[str]]] = {}
         # The runs that failed in a way that may pass: how often, and until when they wait.
         self._delays: dict[str, tuple[int, float]] = {}
-        # The blocked runs that this worker's code does not fit, and when it looks for others.
-        self._refused: set[str] = set()
-        self._blocked_at = 0.0
 
     def __repr__(self) -> str:
         return f"<Worker of {', '.join(self._agents)}: {len(self._driving)} runs>"
@@ -152,12 +152,9 @@ class Worker:
         Raises:
             UnknownRun: the store has no such run.
         """
-        record = next(
-            (one for one in await self._store.overview(run_id) if one.run_id == run_id), None
-        )
-        agent = None if record is None else self._agents.get(record.graph)
-        if record is None or agent is None:
-            await self._store.load(run_id)  # Raises if there is no such run.
+        record = await self._store.record(run_id)
+        agent = self._agents.get(record.graph)
+        if agent is None:
             return "blocked"
         late: dict[str, bool | Approval] = {
             ask.key: decline(LATE)
@@ -174,37 +171,30 @@ class Worker:
         except (ConfigError, IllegalEvent) as error:
             if late:  # Somebody may have answered meanwhile.
                 return "again"
-            await self._block(record, error)
-            return "blocked"
+            return await self._blocked(record, agent, error)
         finally:
             self._streams.pop(run_id, None)
         return "parked" if result.pending else "over"
 
     async def _take(self) -> None:
-        """Start to drive runs that wait, as many as there are free slots.
-
-        Blocked runs are tried at the start, until each was tried, and again at intervals.
-        """
+        """Start to drive runs that wait, as many as there are free slots."""
         free = self._slots - len(self._driving)
         if free <= 0:
             return
         now = time.monotonic()
-        also_blocked = now >= self._blocked_at
-        refused = self._refused if also_blocked else frozenset[str]()
-        limit = free + len(self._delays) + len(self._driving) + len(refused)
+        limit = free + len(self._delays) + len(self._driving)
         try:
-            found = await self._store.ready(self._agents.keys(), limit, blocked=also_blocked)
+            if self._is_new:
+                await self._store.retry(self._revisions)
+                self._is_new = False
+            found = await self._store.ready(self._agents.keys(), limit, revisions=self._revisions)
         except StoreError as error:
             LOG.warning("a worker cannot look for waiting runs: %s", error)
             return
-        if also_blocked and refused.issuperset(found):
-            self._blocked_at = now + BLOCKED_EVERY_S
         waiting = [
             run_id
             for run_id in found
-            if run_id not in self._driving
-            and run_id not in refused
-            and self._delays.get(run_id, (0, 0.0))[1] <= now
+            if run_id not in self._driving and self._delays.get(run_id, (0, 0.0))[1] <= now
         ]
         for run_id in waiting[:free]:
             self._driving[run_id] = asyncio.create_task(self._drive(run_id))
@@ -243,13 +233,22 @@ class Worker:
         else:
             self._delays.pop(run_id, None)
 
-    async def _block(self, record: RunRecord, error: Exception) -> None:
-        """Record that the code of this worker cannot drive a run."""
-        LOG.error("run %s is blocked: %s", record.run_id, error)
-        self._refused.add(record.run_id)
-        with suppress(RunBusy, Fenced):
-            await self._store.claim(record.run_id)
-            await self._store.release(record.run_id, "blocked", record.asks)
+    async def _blocked(self, record: RunRecord, agent: Agent[Any, Any], error: Exception) -> Driven:
+        """Record that this worker's code cannot drive a run, unless the run has gone on."""
+        run_id, is_same = record.run_id, False
+        event = await agent.runs(self._store).misfit(run_id)
+        LOG.error("run %s is blocked at event %d: %s", run_id, event, error)
+        refusal = Refusal(agent.revision, str(error), event)
+        try:
+            await self._store.claim(run_id)
+            try:
+                is_same = (await self._store.record(run_id)).events == record.events
+            finally:
+                status: ReleaseStatus | None = "blocked" if is_same else None
+                await self._store.release(run_id, status, record.asks, refusal=refusal)
+        except (RunBusy, Fenced):
+            return "again"
+        return "blocked" if is_same else "again"
 
 
 def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:
