@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ __all__ = [
     "NewEvents",
     "append_claimed",
     "append_unclaimed",
+    "clear_refusals",
     "post_answer",
     "record_target",
     "stored_text",
@@ -183,6 +184,16 @@ def record_target(link: Link, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     number, _, _ = _required(link, run_id)
     link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
+
+
+def clear_refusals(link: Link, revisions: Collection[str]) -> None:
+    """Forget the refusals of blocked runs that have one of these revisions."""
+    for revision in revisions:
+        link.execute(
+            "UPDATE run SET refusals = '[]' WHERE status = 'blocked' "
+            "AND position(convert_to(%s, 'UTF8') IN refusals) > 0",
+            (revision,),
+        )
 
 
 def _required(link: Link, run_id: str) -> tuple[int, str | None, str]:
