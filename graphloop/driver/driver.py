@@ -38,7 +38,7 @@ from .in_flight import SEEN, InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .performer import Performer
 from .ports import ChildRun, ChildStep, DriverState, Ports, Resumption, Seen, Shown
-from .recorder import HOLDABLE, Recorder, first_events
+from .recorder import Recorder, first_events
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 
@@ -223,30 +223,29 @@ class AsyncDriver(Generic[S]):
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
         in_flight.shared_at, self.children.tried = monotonic(), frozenset()
         scope.enter(asyncio.get_running_loop())
-        recorder.run_id, recorder.is_parked = run_id, False
+        recorder.run_id, recorder.is_parked, recorder.is_due = run_id, False, True
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)
                 while True:
-                    event = self._known()
-                    if event is None:
-                        # Held events are journaled before an effect starts or a step is yielded.
+                    if recorder.is_due:
                         await recorder.keep()
                         while recorder.unseen:
                             yield recorder.unseen.pop(0)
-                        if (run := recorder.run) is not None and run.node == "END":
-                            break
-                        item = await self._next()
-                        while isinstance(item, SEEN):
+                    item: Shown | Event | None = self._known()
+                    if item is None and recorder.held:
+                        # Held steps are journaled before an effect starts or a step is yielded.
+                        recorder.is_due = True
+                        continue
+                    item = item or await self._next()
+                    if isinstance(item, SEEN):
+                        while item is not None:
                             yield item
-                            item = await in_flight.delta() or await self._next()
-                        event = item
-                    if event is None:
-                        self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
-                        # While another driver has a child run, nobody else would wake this run.
-                        recorder.is_parked = not (self._was_left or self.children.busy)
+                            item = await in_flight.delta()
+                    elif item is not None:
+                        await self._take(item)
+                    else:
                         break
-                    await self._take(event)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
                 scope.enter_again()
                 await self._save_before_leaving()
@@ -305,10 +304,8 @@ class AsyncDriver(Generic[S]):
         recorder, run = self._recorder, self._recorder.latest
         if run is None:
             return recorder.heard.pop(0) if recorder.heard else None
-        if recorder.held:
-            is_holdable = type(recorder.held[-1].event) in HOLDABLE and not run.turn.abandoned
-            if not is_holdable or self._is_stopped or run.node == "END":
-                return None
+        if run.node == "END" or (recorder.held and self._is_stopped):
+            return None
         if recorder.heard or (recorder.asides and not self._is_stopped):
             return recorder.pop(run)
         if self._todo_is_stale:
@@ -327,24 +324,27 @@ class AsyncDriver(Generic[S]):
         A message that was queued during an effect is applied before the answer of that effect: the
         next turn has to read the message, and the answer may be the run's last event.
         """
-        recorder, run = self._recorder, self._recorder.latest
-        if run is not None and run.turn.abandoned and not (recorder.heard or self._is_stopped):
-            now, drop = self._ports.clock(), self._in_flight.drop
-            ended: Event | None = await self._models.end_unwanted(run, now, drop)
-            if ended := ended or await self.children.end_unwanted(run, now, drop):
-                return ended
-        if (known := self._known()) is not None:
-            return known
+        recorder = self._recorder
+        run = recorder.latest or recorder.latest_started
+        if run.node == "END":
+            return None
         item: Shown | Event | None = None
-        if not self._is_stopped:
-            item = await self._in_flight.next(run or recorder.latest_started)
+        if run.turn.abandoned and not self._is_stopped:
+            now, drop = self._ports.clock(), self._in_flight.drop
+            item = await self._models.end_unwanted(run, now, drop)
+            item = item or await self.children.end_unwanted(run, now, drop)
+        if item is None and not self._is_stopped:
+            item = await self._in_flight.next(run)
         if item is None and self._is_stopped:
             item = await self._stopped()
-        if not recorder.asides or isinstance(item, SEEN):
-            return item
-        if item is not None:
-            recorder.heard.insert(0, item)
-        return recorder.pop(recorder.latest_started)
+        if recorder.asides and not isinstance(item, SEEN):
+            recorder.heard[:0] = [] if item is None else [item]
+            return recorder.pop(recorder.latest_started)
+        if item is None:
+            self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
+            # While another driver has a child run, nobody else would wake this run.
+            recorder.is_parked = not (self._was_left or self.children.busy)
+        return item
 
     async def _stopped(self) -> Event | None:
         self._scope.enter()

@@ -81,6 +81,8 @@ class Recorder(Generic[S]):
         heard: the first events of a start or resume, and answers that wait for the `asides`.
         held: the steps whose events are not journaled yet.
         unseen: the steps whose events are journaled, but that the driver has not yielded yet.
+        is_due: whether the held steps are journaled, and the unseen ones yielded, before the next
+            event. A step is held only if a resumed run can produce its event again.
         is_torn: whether the last append failed, so that its events may or may not be journaled.
         is_parked: whether the run waits for answers from outside, which its release records.
         seen: how many answers were read from the run's mailbox.
@@ -112,6 +114,7 @@ class Recorder(Generic[S]):
         self.held: list[Step[S]] = []
         self.unseen: list[Step[S]] = []
         self.is_torn = self.is_parked = False
+        self.is_due = True
         self.seen = 0
         self._graph = graph
         self._ports = ports
@@ -121,7 +124,11 @@ class Recorder(Generic[S]):
         self._asks = asks
         # Cached by class: `isinstance` with a protocol checks every method each time.
         self._leases = cast("Leases", ports.store) if _has_leases(type(ports.store)) else None
+        # A store in memory needs no `await`.
+        self._memory = ports.store if isinstance(ports.store, MemoryStore) else None
         self._ends = False
+        # Holding saves an append, which costs nothing if no other driver can reach the store.
+        self._holdable = HOLDABLE if ports.resumable else frozenset[type[Event]]()
 
     @property
     def is_ending(self) -> bool:
@@ -232,7 +239,8 @@ class Recorder(Generic[S]):
                 said = self.run_id, taken.run.node, event.failure.error
                 LOG.warning("run %s: an effect failed, and the run goes on at %s: %s", *said)
         self.held.append(taken)
-        self.latest = taken.run
+        self.latest = run = taken.run
+        self.is_due = type(event) not in self._holdable or run.turn.abandoned or run.node == "END"
         return taken, failed
 
     async def keep(self, *, refused: Sequence[Event] = (), leaving: bool = False) -> None:
@@ -250,29 +258,32 @@ class Recorder(Generic[S]):
             RunBusy: another driver has journaled events that this driver has not read.
             StoreError: the append failed for another reason.
         """
-        held, run, store, place = self.held, self.run, self._ports.store, self.run_id
+        held, ports, run = self.held, self._ports, self.run
+        self.is_due = False
         if not (held or refused):
             return
-        # Set before the append: no model will read a message that comes during the last append.
-        self._ends = bool(refused) or held[-1].run.node == "END"
         events: list[Event] = [*map(EVENT_OF, held), *refused]
-        self.is_torn, seq, cut = True, 1 if run is None else run.seq + 1, None
+        seq, cut = 1 if run is None else run.seq + 1, None
+        self.is_torn, self._ends = True, self._ends or bool(refused)
         try:
-            if type(store) is MemoryStore:
-                store.keep(place, seq, *events)
+            if self._memory is not None:
+                self._memory.keep(self.run_id, seq, *events)
             else:
-                cut = await journaled(store, (place, seq), events, self._scope, leaving=leaving)
+                place = self.run_id, seq
+                cut = await journaled(ports.store, place, events, self._scope, leaving=leaving)
         except BaseException as error:
+            self._ends = self._ends or held[-1].run.ended
             self.held, self.latest = [], self.run
-            is_new = run is None and not self._ports.path
+            is_new = run is None and not ports.path
             unclear = isinstance(error, StoreError) and not isinstance(error, Fenced)
             if unclear and not (leaving or is_new):
                 await self.refuse_outrun(events[0])
             raise
         self.is_torn, self.run, self.held = False, self.latest, []
-        self.unseen += held
-        if (observers := self._ports.observers) is not None:
-            observers.see(held, self._graph, self._ports.path, self._ports.wrong)
+        if ports.shows_steps:
+            self.unseen += held
+        if ports.observers is not None:
+            ports.observers.see(held, self._graph, ports.path, ports.wrong)
         if self._models.calls:
             self._models.are_journaled(events)
         if cut is not None:

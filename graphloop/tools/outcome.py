@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct, to_builtins
 from pydantic_core import ErrorDetails, ValidationError, to_json
@@ -40,6 +40,8 @@ EXCERPT_CHARS_MAX = 200
 FOUND_CHARS_MAX = 80
 ISSUE_CHARS_MAX = 300
 ISSUES_MAX = 10
+
+PARTS: Final = (TextPart, MediaPart)
 
 Content: TypeAlias = str | tuple[UserPart, ...]
 
@@ -164,12 +166,12 @@ def shorten(text: str, chars_max: int) -> str:
 
 
 def _parts(value: object) -> tuple[UserPart, ...]:
-    if isinstance(value, TextPart | MediaPart):
+    if isinstance(value, PARTS):
         return (value,)
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, (list, tuple)):
         return ()
     items = cast("Sequence[object]", value)  # isinstance does not know the item types.
-    parts = tuple(item for item in items if isinstance(item, TextPart | MediaPart))
+    parts = tuple([item for item in items if isinstance(item, PARTS)])
     return parts if len(parts) == len(items) else ()
 
 
