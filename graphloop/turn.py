@@ -229,7 +229,7 @@ class Turn(Struct, frozen=True, gc=False):
 
     def place_of(self, key: str) -> int | None:
         """Return the position of the call with this key; None if the turn has no such call."""
-        digits = key[key.rfind(".") + 1 :]
+        digits = key.rpartition(".")[2]
         if not digits.isdecimal():
             return None
         place = int(digits)

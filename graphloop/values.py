@@ -224,7 +224,7 @@ def call_key(turn: int, index: int) -> str:
 
 def call_place(key: str) -> int:
     """Return the position of a call in its turn, from the call's key."""
-    return int(key[key.rfind(".") + 1 :])
+    return int(key.rpartition(".")[2])
 
 
 class Usage(Struct, frozen=True, gc=False):

@@ -42,6 +42,8 @@ ISSUE_CHARS_MAX = 300
 ISSUES_MAX = 10
 
 PARTS: Final = (TextPart, MediaPart)
+PLAIN: Final = frozenset({int, float, bool, dict, type(None)})
+"""Types of values that hold no parts, and become JSON text."""
 
 Content: TypeAlias = str | tuple[UserPart, ...]
 
@@ -113,6 +115,8 @@ def result_content(value: object, chars_max: int) -> Content:
     if isinstance(value, str):
         # A subclass, such as an enum member, would come back from the journal as a plain string.
         return shorten(str.__str__(value), chars_max)
+    if type(value) in PLAIN:
+        return shorten(_json_text(value), chars_max)
     parts = _parts(value)
     return _shorten_parts(parts, chars_max) if parts else shorten(_json_text(value), chars_max)
 
