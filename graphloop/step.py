@@ -262,6 +262,8 @@ def _settle(
                 reaction, heard = nodes[node].on(run, heard, answered), None
         except Exception as error:
             error.add_note(f"raised by node {node!r} of graph {graph.name!r}")
+            if type(run) is not Run:
+                error.add_note(f"the node before it left with {run!r} in place of a run")
             raise
         if type(reaction) is Leave:
             run, target = reaction.run, table[node].get(type(reaction.outcome))

@@ -1,8 +1,8 @@
 """The driver: performs a run's effects, and steps the run with the events that answer them.
 
     until the run ends, parks or is left:
+        if the held steps are due: journal their events, and yield them
         if no event comes before the effects in `todo`:
-            journal the held events, and yield their steps
             start the effects, yield what they show, and wait for the event that answers one
         step the run with the event, hold the step, and add its effects to `todo`
 
@@ -10,8 +10,9 @@ A step is held if the next event is known at once: one append journals both
 (docs/decisions/2026-11-23-two-commits-a-turn.md). An abort ends the wait, closes the effects in
 flight, and journals `Cancelled`.
 
-`start` and `resume` return this loop as an async generator. It yields each `Step`, model deltas and
-the steps of child runs. When the generator has ended, every effect has ended or is left behind.
+`start` and `resume` return this loop as an async generator. It yields each `Step` (unless nothing
+reads them: `Ports.shows_steps`), model deltas and the steps of child runs. When the generator has
+ended, every effect has ended or is left behind.
 (A `TaskGroup` cannot span a generator's yields.) A child run has its own driver and journal. A
 parent that waits only for parked children parks too.
 """
@@ -223,10 +224,11 @@ class AsyncDriver(Generic[S]):
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
         in_flight.shared_at, self.children.tried = monotonic(), frozenset()
         scope.enter(asyncio.get_running_loop())
-        recorder.run_id, recorder.is_parked, recorder.is_due = run_id, False, True
+        recorder.run_id, recorder.is_parked = run_id, False
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)
+                recorder.is_due = bool(recorder.unseen)
                 while True:
                     if recorder.is_due:
                         await recorder.keep()

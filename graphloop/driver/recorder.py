@@ -59,7 +59,6 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 }
 """The status that a store keeps for a run that ended so; other ends are `done`."""
 
-
 EVENT_OF: Final = attrgetter("event")
 
 HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
@@ -113,8 +112,7 @@ class Recorder(Generic[S]):
         self.heard: list[Event] = []
         self.held: list[Step[S]] = []
         self.unseen: list[Step[S]] = []
-        self.is_torn = self.is_parked = False
-        self.is_due = True
+        self.is_torn = self.is_parked = self.is_due = False
         self.seen = 0
         self._graph = graph
         self._ports = ports
@@ -124,11 +122,8 @@ class Recorder(Generic[S]):
         self._asks = asks
         # Cached by class: `isinstance` with a protocol checks every method each time.
         self._leases = cast("Leases", ports.store) if _has_leases(type(ports.store)) else None
-        # A store in memory needs no `await`.
         self._memory = ports.store if isinstance(ports.store, MemoryStore) else None
         self._ends = False
-        # Holding saves an append, which costs nothing if no other driver can reach the store.
-        self._holdable = HOLDABLE if ports.resumable else frozenset[type[Event]]()
 
     @property
     def is_ending(self) -> bool:
@@ -212,6 +207,7 @@ class Recorder(Generic[S]):
     def take(self, event: Event) -> tuple[Step[S], ProviderError | None]:
         """Step the run with an event, and hold the step until `keep` journals its event.
 
+        A store in memory journals the event at once: that costs nothing, and needs no `await`.
         A retryable failure of a model call interrupts a run that can be resumed, instead of ending
         it. Only the usage of that call is journaled; a resume performs the call again.
 
@@ -238,9 +234,13 @@ class Recorder(Generic[S]):
             elif not taken.run.ended:
                 said = self.run_id, taken.run.node, event.failure.error
                 LOG.warning("run %s: an effect failed, and the run goes on at %s: %s", *said)
-        self.held.append(taken)
         self.latest = run = taken.run
-        self.is_due = type(event) not in self._holdable or run.turn.abandoned or run.node == "END"
+        if self._memory is not None and self._memory.keep_next(self.run_id, run.seq, taken.event):
+            self._are_kept([taken], [taken.event])
+            self.is_due = self._ports.shows_steps
+        else:
+            self.held.append(taken)
+            self.is_due = type(event) not in HOLDABLE or run.turn.abandoned or run.node == "END"
         return taken, failed
 
     async def keep(self, *, refused: Sequence[Event] = (), leaving: bool = False) -> None:
@@ -263,14 +263,10 @@ class Recorder(Generic[S]):
         if not (held or refused):
             return
         events: list[Event] = [*map(EVENT_OF, held), *refused]
-        seq, cut = 1 if run is None else run.seq + 1, None
+        place = self.run_id, 1 if run is None else run.seq + 1
         self.is_torn, self._ends = True, self._ends or bool(refused)
         try:
-            if self._memory is not None:
-                self._memory.keep(self.run_id, seq, *events)
-            else:
-                place = self.run_id, seq
-                cut = await journaled(ports.store, place, events, self._scope, leaving=leaving)
+            cut = await journaled(ports.store, place, events, self._scope, leaving=leaving)
         except BaseException as error:
             self._ends = self._ends or held[-1].run.ended
             self.held, self.latest = [], self.run
@@ -279,15 +275,20 @@ class Recorder(Generic[S]):
             if unclear and not (leaving or is_new):
                 await self.refuse_outrun(events[0])
             raise
-        self.is_torn, self.run, self.held = False, self.latest, []
-        if ports.shows_steps:
-            self.unseen += held
-        if ports.observers is not None:
-            ports.observers.see(held, self._graph, ports.path, ports.wrong)
-        if self._models.calls:
-            self._models.are_journaled(events)
+        self.is_torn, self.held = False, []
+        self._are_kept(held, events)
         if cut is not None:
             raise cut
+
+    def _are_kept(self, steps: Sequence[Step[S]], events: Sequence[Event]) -> None:
+        """Note that the journal has these steps and events."""
+        self.run, ports = self.latest, self._ports
+        if ports.shows_steps:
+            self.unseen += steps
+        if ports.observers is not None:
+            ports.observers.see(steps, self._graph, ports.path, ports.wrong)
+        if self._models.calls:
+            self._models.are_journaled(events)
 
     def set_run(self, run: Run[S]) -> None:
         """Set the run to this state, which was read from its journal."""
