@@ -71,8 +71,6 @@ class History(Sequence[T], Generic[T]):
 
     def append(self, *items: T) -> History[T]:
         """Return a history with `items` added at its end; this history stays unchanged."""
-        if not items:
-            return self
         blocks, tail = self._blocks, self._tail + items
         if len(tail) >= BLOCK:
             more = History(tail)
@@ -220,14 +218,14 @@ class Counters(Struct, frozen=True, gc=False):
         denials: the number of turns since the last successful call in which all calls were denied.
         rejections: by check, the number of answers that the check sent back to the model.
         by_node: by counter name, the counts of nodes with a limit of their own, such as retries.
-        measured: the last measured size of the conversation.
+        pauses: how many of the latest turns the server has paused, in a row.
     """
 
     tool_errors: Mapping[str, int] = {}
     denials: int = 0
     rejections: Mapping[str, int] = {}
     by_node: Mapping[str, int] = {}
-    measured: Measured = Measured()
+    pauses: int = 0
 
 
 class RuleState(Struct, frozen=True, gc=False):
@@ -247,6 +245,7 @@ class Record(Struct, frozen=True, gc=False):
         approved: an answer that a person approved: the number of its turn, and its text.
         warnings: warnings for the caller.
         chat: the id of the chat whose question the run answers; empty for no chat.
+        measured: the last measured size of the conversation.
     """
 
     started_at: float = 0.0
@@ -255,6 +254,7 @@ class Record(Struct, frozen=True, gc=False):
     approved: tuple[int, str] | None = None
     warnings: tuple[str, ...] = ()
     chat: str = ""
+    measured: Measured = Measured()
 
 
 class Run(Struct, Generic[S], frozen=True, kw_only=True, gc=False):
@@ -309,7 +309,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True, gc=False):
     @property
     def measured(self) -> Measured:
         """The last measured size of the conversation; zero if the conversation is shorter now."""
-        known = self.counters.measured
+        known = self.record.measured
         return known if known.messages <= len(self.messages) else Measured()
 
     @property
@@ -336,8 +336,8 @@ def with_messages(run: Run[S], *messages: Message) -> Run[S]:
 
 def with_conversation(run: Run[S], messages: Iterable[Message]) -> Run[S]:
     """Return the run with a new conversation, whose size in tokens is not known yet."""
-    counters = evolve(run.counters, measured=Measured())
-    return evolve(run, messages=History(messages), counters=counters)
+    record = evolve(run.record, measured=Measured())
+    return evolve(run, messages=History(messages), record=record)
 
 
 def with_count(run: Run[S], counter: str, count: int) -> Run[S]:

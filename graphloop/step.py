@@ -131,10 +131,10 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         IllegalEvent: the run has ended, or the event does not match a pending effect.
         GraphError: a node breaks the protocol, or the graph cycles without a node that waits.
     """
-    if run.node == "END":
-        raise IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
     kind = type(event)
     if kind not in ANSWERING:
+        if run.node == "END":
+            raise _late(run, event)
         if type(event) is not Cancelled or event.after_step:
             return Step(event, _noted(run, event), ())
         run = interrupted(run, event, _spend(run, event, None))
@@ -159,6 +159,8 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
 def _unexplained(run: Run[S], event: Event, effect: int) -> IllegalEvent:
     """Return the error for an event that answers no pending effect, or one of another type."""
     found, answered = type(event).__name__, run.pending.get(effect)
+    if run.node == "END":
+        return _late(run, event)
     if answered is None:
         return IllegalEvent(
             f"{found} answers effect {effect} of run {run.id!r}, "
@@ -168,6 +170,10 @@ def _unexplained(run: Run[S], event: Event, effect: int) -> IllegalEvent:
         f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
         f"{ANSWERS[type(answered)].__name__} or EffectFailed; found {found}"
     )
+
+
+def _late(run: Run[S], event: Event) -> IllegalEvent:
+    return IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
 
 
 def _noted(run: Run[S], event: Event) -> Run[S]:
@@ -250,18 +256,19 @@ def _settle(
     table, node, cancelled = graph.table, run.node, type(event) is Cancelled
     for _ in range(SETTLE_MAX):
         try:
-            reacting = nodes[node]
-            reaction = reacting.enter(run) if heard is None else reacting.on(run, heard, answered)
+            if heard is None:
+                reaction = nodes[node].enter(run)
+            else:
+                reaction, heard = nodes[node].on(run, heard, answered), None
         except Exception as error:
             error.add_note(f"raised by node {node!r} of graph {graph.name!r}")
+            if type(run) is not Run:
+                error.add_note(f"the node before it left with {run!r} in place of a run")
             raise
         if type(reaction) is Leave:
-            run, heard = reaction.run, None
-            target = table[node].get(type(reaction.outcome))
-            if target is None or type(run) is not Run:
-                raise _broken(graph, node, *_unfit_leave(table[node], run, reaction.outcome))
-            if target == "END":
-                return _end(graph, event, node, run)
+            run, target = reaction.run, table[node].get(type(reaction.outcome))
+            if target is None or target == "END":
+                return _end(graph, event, node, run, reaction.outcome)
             node = target
             continue
         taken = _wait(graph, event, node, reaction)
@@ -272,7 +279,7 @@ def _settle(
         run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
     if cancelled or run.was_stopped:
         # The table leads a stopped run in a cycle; no later event could end the run.
-        return _end(graph, event, node, run)
+        return _end(graph, event, node, run, None)
     raise _broken(
         graph,
         node,
@@ -281,7 +288,13 @@ def _settle(
     )
 
 
-def _end(graph: NodeGraph[S], event: Event, node: str, run: Run[S]) -> Step[S]:
+def _end(
+    graph: NodeGraph[S], event: Event, node: str, run: Run[S], outcome: Outcome | None
+) -> Step[S]:
+    """End the run that leaves by an outcome, which has no row if its node has not declared it."""
+    row = graph.table[node]
+    if type(run) is not Run or (outcome is not None and type(outcome) not in row):
+        raise _broken(graph, node, *_unfit_leave(row, run, outcome))
     if run.pending:
         waiting = ", ".join(map(str, sorted(run.pending)))
         raise _broken(

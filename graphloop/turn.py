@@ -177,6 +177,7 @@ class Turn(Struct, frozen=True, gc=False):
         cut: the reply that ended at its token limit, while the model is asked for a longer reply.
         compacted: whether the history was made shorter for this turn.
         dropped: whether the caller replaced the conversation, and the reply with it.
+        recorded: whether the turn has ended, and the run's record has it.
         beyond_budget: the names of used-up budget limits because of which calls were refused.
         given: the positions of calls whose results came with the initial conversation.
         results: the result of each call, in request order; None until the call has a result.
@@ -205,6 +206,7 @@ class Turn(Struct, frozen=True, gc=False):
     asked: bool = False
     compacted: bool = False
     dropped: bool = False
+    recorded: bool = False
     beyond_budget: tuple[str, ...] = ()
     given: frozenset[int] = frozenset()
     reply: Reply | None = None
@@ -227,7 +229,7 @@ class Turn(Struct, frozen=True, gc=False):
 
     def place_of(self, key: str) -> int | None:
         """Return the position of the call with this key; None if the turn has no such call."""
-        digits = key[key.rfind(".") + 1 :]
+        digits = key.rpartition(".")[2]
         if not digits.isdecimal():
             return None
         place = int(digits)

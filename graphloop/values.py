@@ -225,7 +225,7 @@ def call_key(turn: int, index: int) -> str:
 
 def call_place(key: str) -> int:
     """Return the position of a call in its turn, from the call's key."""
-    return int(key[key.rfind(".") + 1 :])
+    return int(key.rpartition(".")[2])
 
 
 class Reply(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -96,6 +96,7 @@ def start_run(
             terms.ports(store, (), deps),
             attended=attended,
             stoppable=keep or attended,
+            shows_steps=keep or attended or terms.reads_steps,
             # Even without a store, a cancelled caller of an iterated run can continue it.
             resumable=attended or is_stored,
             settle=None if handed is None else handed.settler(),

@@ -207,6 +207,8 @@ class RunTerms(Generic[S]):
         # Cached: an agent that is a sub-agent at many levels is computed once.
         self.bound = cache(partial(run_bound, graph, self.setup, world))
         self.price, self.limits = world.price(), facts_of(graph).limits
+        readers = self.setup.budget.usd, self.setup.budget.tokens, options.on_step_finish
+        self.reads_steps = bool(self.limits) or any(one is not None for one in readers)
         self._state_type = known_state_type(graph)
         self.recast: Callable[[Mapping[str, object]], RunTerms[S]] | None = None
         """Makes the terms of a call with options of its own; None if a call can have none."""

@@ -1,8 +1,8 @@
 """The driver: performs a run's effects, and steps the run with the events that answer them.
 
     until the run ends, parks or is left:
+        if the held steps are due: journal their events, and yield them
         if no event comes before the effects in `todo`:
-            journal the held events, and yield their steps
             start the effects, yield what they show, and wait for the event that answers one
         step the run with the event, hold the step, and add its effects to `todo`
 
@@ -10,8 +10,9 @@ A step is held if the next event is known at once: one append journals both
 (docs/decisions/2026-11-23-two-commits-a-turn.md). An abort ends the wait, closes the effects in
 flight, and journals `Cancelled`.
 
-`start` and `resume` return this loop as an async generator. It yields each `Step`, model deltas and
-the steps of child runs. When the generator has ended, every effect has ended or is left behind.
+`start` and `resume` return this loop as an async generator. It yields each `Step` (unless nothing
+reads them: `Ports.shows_steps`), model deltas and the steps of child runs. When the generator has
+ended, every effect has ended or is left behind.
 (A `TaskGroup` cannot span a generator's yields.) A child run has its own driver and journal. A
 parent that waits only for parked children parks too.
 """
@@ -39,7 +40,7 @@ from .in_flight import InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .performer import Performer
 from .ports import SEEN, ChildRun, ChildStep, DriverState, Ports, Resumption, Seen, Shown
-from .recorder import HOLDABLE, Recorder, first_events
+from .recorder import Recorder, first_events
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
 
@@ -231,26 +232,26 @@ class AsyncDriver(Generic[S]):
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)
+                recorder.is_due = bool(recorder.unseen)
                 while True:
-                    event = self._known()
-                    if event is None:
-                        # Held events are journaled before an effect starts or a step is yielded.
+                    if recorder.is_due:
                         await recorder.keep()
                         while recorder.unseen:
                             yield recorder.unseen.pop(0)
-                        if (run := recorder.run) is not None and run.node == "END":
-                            break
-                        item = await self._next()
-                        while isinstance(item, SEEN):
+                    item: Shown | Event | None = self._known()
+                    if item is None and recorder.held:
+                        # Held steps are journaled before an effect starts or a step is yielded.
+                        recorder.is_due = True
+                        continue
+                    item = item or await self._next()
+                    if isinstance(item, SEEN):
+                        while item is not None:
                             yield item
-                            item = await in_flight.delta() or await self._next()
-                        event = item
-                    if event is None:
-                        self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
-                        # While another driver has a child run, nobody else would wake this run.
-                        recorder.is_parked = not (self._was_left or self.children.busy)
+                            item = await in_flight.delta()
+                    elif item is not None:
+                        await self._take(item)
+                    else:
                         break
-                    await self._take(event)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
                 scope.enter_again()
                 await self._save_before_leaving()
@@ -310,10 +311,8 @@ class AsyncDriver(Generic[S]):
         recorder, run = self._recorder, self._recorder.latest
         if run is None:
             return recorder.heard.pop(0) if recorder.heard else None
-        if recorder.held:
-            is_holdable = type(recorder.held[-1].event) in HOLDABLE and not run.turn.abandoned
-            if not is_holdable or self._is_stopped or run.node == "END":
-                return None
+        if run.node == "END" or (recorder.held and self._is_stopped):
+            return None
         if recorder.heard or (recorder.asides and not self._is_stopped):
             return recorder.pop(run)
         if self._todo_is_stale:
@@ -332,24 +331,27 @@ class AsyncDriver(Generic[S]):
         A message that was queued during an effect is applied before the answer of that effect: the
         next turn has to read the message, and the answer may be the run's last event.
         """
-        recorder, run = self._recorder, self._recorder.latest
-        if run is not None and run.turn.abandoned and not (recorder.heard or self._is_stopped):
-            now, drop = self._ports.clock(), self._in_flight.drop
-            ended: Event | None = await self._models.end_unwanted(run, now, drop)
-            if ended := ended or await self.children.end_unwanted(run, now, drop):
-                return ended
-        if (known := self._known()) is not None:
-            return known
+        recorder = self._recorder
+        run = recorder.latest or recorder.latest_started
+        if run.node == "END":
+            return None
         item: Shown | Event | None = None
-        if not self._is_stopped:
-            item = await self._in_flight.next(run or recorder.latest_started)
+        if run.turn.abandoned and not self._is_stopped:
+            now, drop = self._ports.clock(), self._in_flight.drop
+            item = await self._models.end_unwanted(run, now, drop)
+            item = item or await self.children.end_unwanted(run, now, drop)
+        if item is None and not self._is_stopped:
+            item = await self._in_flight.next(run)
         if item is None and self._is_stopped:
             item = await self._stopped()
-        if not recorder.asides or isinstance(item, SEEN):
-            return item
-        if item is not None:
-            recorder.heard.insert(0, item)
-        return recorder.pop(recorder.latest_started)
+        if recorder.asides and not isinstance(item, SEEN):
+            recorder.heard[:0] = [] if item is None else [item]
+            return recorder.pop(recorder.latest_started)
+        if item is None:
+            self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
+            # While another driver has a child run, nobody else would wake this run.
+            recorder.is_parked = not (self._was_left or self.children.busy)
+        return item
 
     async def _stopped(self) -> Event | None:
         self._scope.enter()

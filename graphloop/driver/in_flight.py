@@ -166,8 +166,7 @@ class InFlight(Struct, Generic[S], eq=False):
             CancelledError: the caller was cancelled, even if a tool suppressed the cancellation.
         """
         is_late = monotonic() - self.shared_at > SHARE_S
-        ready = None if is_late or self.todo else self._delivered()
-        if ready is not None:
+        if self._tasks and not (is_late or self.todo) and (ready := self._delivered()) is not None:
             return ready
         heard: Item | None = None
         self._scope.run, self.talk = run, None

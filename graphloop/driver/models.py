@@ -122,13 +122,10 @@ class Models(Struct, Generic[S], eq=False):
     def are_journaled(self, events: Iterable[Event]) -> None:
         """Remove the calls whose answer or usage is in these journaled events from `calls`."""
         for event in events:
-            match event:
-                case ModelReplied(effect=effect) | EffectFailed(effect=effect):
-                    self.calls.pop(effect, None)
-                case EffectsStarted(effects=(effect,)):
-                    self.calls.pop(effect, None)
-                case _:
-                    pass
+            if type(event) is ModelReplied or type(event) is EffectFailed:
+                self.calls.pop(event.effect, None)
+            elif type(event) is EffectsStarted and len(event.effects) == 1:
+                self.calls.pop(event.effects[0], None)
 
     async def end_unwanted(
         self, run: Run[S], at: float, drop: Callable[[CallModel], Awaitable[None]]

@@ -39,6 +39,7 @@ from ..tools import (
     NO_GATES,
     REPEATABLE,
     UNREAD,
+    AnyTool,
     CallSpending,
     Gates,
     ProgressReports,
@@ -68,6 +69,8 @@ Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | AwaitCaller
 FREE: Final = CallCheck()
 GATED: Final = CallCheck(needs_approval=True)
 
+NOT_READ: Final[tuple[str, object]] = ("", UNREAD)
+
 PARKING: Final = frozenset({CallTool, AskHuman, AwaitCaller})
 """Effect types whose answer may have to come from another process, a person or the caller."""
 
@@ -96,7 +99,7 @@ class Performer(Struct, Generic[S], eq=False):
         """Return the effects that this process can answer; the run parks with any others."""
         found: list[Effect] = []
         for effect in effects:
-            is_tool = isinstance(effect, CallTool) and not effect.client
+            is_tool = type(effect) is CallTool and not effect.client
             if is_tool or type(effect) not in PARKING or self._is_answered_here(effect, run):
                 found.append(effect)
         return found
@@ -195,8 +198,6 @@ class Performer(Struct, Generic[S], eq=False):
         """
         try:
             match effect:
-                case CallTool(client=True) if self._is_handed_in(effect.key):
-                    event = self._handed_in(effect)
                 case CallTool():
                     event = await self._call_tool(effect, run)
                 case CheckCalls():
@@ -237,51 +238,46 @@ class Performer(Struct, Generic[S], eq=False):
         return ToolReturned(self._ports.clock(), effect.id, given.content, given.status, given.data)
 
     async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
-        call, ports, key = effect.call, self._ports, effect.key
+        call, ports, key, turn = effect.call, self._ports, effect.key, run.turn
+        if effect.client and self._is_handed_in(key):
+            return self._handed_in(effect)
         tool = ports.toolbox.get(call.name)
-        if tool is None:
-            raise ConfigError(
-                f"the run's tool {call.name!r} is not among the tools given to this driver: "
-                "resume with the tools it was started with"
-            )
-        verdict = run.turn.verdicts[call_place(key)] if run.turn.verdicts else None
-        if verdict is None or verdict.kind != "run":
-            raise ConfigError(
-                f"no gate has let call {key} of tool {call.name!r} through: lead every way "
-                "to a node that runs tools through a Gate"
-            )
+        verdict = turn.verdicts[call_place(key)] if turn.verdicts else None
+        if tool is None or verdict is None or verdict.kind != "run":
+            raise _cannot_run(tool, effect)
         reports = None if self.hear is None else ProgressReports(self.hear, key, call.name)
-        meter = partial(metered, self.spendings, effect.id, run, ports.price)
-        known = run.id, key, call.id, run.turn.number, run.messages, ports.path
-        context = ToolContext(
-            *known, deps=ports.deps, reports=reports, answer=effect.answer, meter=meter
-        )
+        meter, answer = partial(metered, self.spendings, effect.id, run, ports.price), effect.answer
+        known = run.id, key, call.id, turn.number, run.messages, ports.path
+        context = ToolContext(*known, deps=ports.deps, reports=reports, answer=answer, meter=meter)
         outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
         if effect.id in self._started:
             # The process that started the call stopped before it had the result.
             outcome = await tool.reconciled(call.arguments, context)
+        if outcome == "not_done" and ports.gates:
+            refused = await self._refusal_since(key, call, run)
+            outcome = ToolOutcome(refused, "denied") if refused else outcome
         if outcome == "not_done":
-            refused = await self._refusal_since(key, call, run) if ports.gates else ""
-            if refused:
-                outcome = ToolOutcome(refused, "denied")
-            elif effect.client:
+            if effect.client:
                 raise LeftOpen
-            else:
-                read, value = self._values.pop(key, ("", UNREAD))
+            try:
+                read, value = self._values.pop(key, NOT_READ)
                 value = value if read == call.arguments else UNREAD
-                try:
-                    outcome = await tool.run(call.arguments, context, value)
-                except ToolAsks as asks:
-                    spent = paid(self.spendings, effect.id)
-                    return ToolAsked(ports.clock(), effect.id, asks.question, spent)
-                finally:
-                    if reports is not None:
-                        reports.close()
+                outcome = await tool.run(call.arguments, context, value)
+            except ToolAsks as asks:
+                spent = paid(self.spendings, effect.id)
+                return ToolAsked(ports.clock(), effect.id, asks.question, spent)
+            finally:
+                if reports is not None:
+                    reports.close()
         if outcome == "unknown":
             outcome = unknown_outcome(call.name)
         spent = paid(self.spendings, effect.id) if self.spendings else NOTHING_SPENT
         content, status, data = outcome.content, outcome.status, outcome.data
         return ToolReturned(ports.clock(), effect.id, content, status, data, spent)
+
+    def _context(self, key: str, call: ToolCall, run: Run[S]) -> ToolContext[object]:
+        turn, path, deps = run.turn.number, self._ports.path, self._ports.deps
+        return ToolContext(run.id, key, call.id, turn, run.messages, path, deps=deps)
 
     async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
         """Return the end of an unstarted child run if a gate added on resume denies its call."""
@@ -294,9 +290,7 @@ class Performer(Struct, Generic[S], eq=False):
         added, tool = self._gates(run).added, self._ports.toolbox.get(call.name)
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
             return ""
-        verdict = run.turn.verdicts[call_place(key)]
-        turn, path = run.turn.number, self._ports.path
-        context = ToolContext(run.id, key, call.id, turn, run.messages, path, deps=self._ports.deps)
+        verdict, context = run.turn.verdicts[call_place(key)], self._context(key, call, run)
         for rule in await rules_of(added, tool, call, context, self._ports.wrong):
             if rule.verdict == "deny":
                 return denial(rule.reason)
@@ -317,10 +311,8 @@ class Performer(Struct, Generic[S], eq=False):
             if tool is not None and callable(tool.policy.needs_approval):
                 return ()
         self._values.clear()  # The values of the last turn.
-        turn, checks = run.turn.number, list[CallCheck]()
-        for at, call in enumerate(calls):  # Keyed by place: two calls may be the same object.
-            checks.append(self._parsed(call_key(turn, at), call))
-        return tuple(checks)
+        turn = run.turn.number  # Keyed by place: two calls may be the same object.
+        return tuple([self._parsed(call_key(turn, at), call) for at, call in enumerate(calls)])
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         checks: list[CallCheck] = []
@@ -358,8 +350,7 @@ class Performer(Struct, Generic[S], eq=False):
         own, needed = self._ports.own, tool.policy.needs_approval
         gates, added = self._gates(run)
         gates = gates if own is None else (*gates, own)
-        turn, wrong, path = run.turn.number, self._ports.wrong, self._ports.path
-        context = ToolContext(run.id, key, call.id, turn, run.messages, path, deps=self._ports.deps)
+        wrong, context = self._ports.wrong, self._context(key, call, run)
         asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
         answers = [await conditions_of(gate, tool, call, context, wrong) for gate in gates]
         held, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])
@@ -391,6 +382,15 @@ class Performer(Struct, Generic[S], eq=False):
             made = f"callback {effect.callback!r} returns"
             check_state(answer.state, self._ports.state_type, made, kept=self._ports.kept)
         return CallbackReturned(self._ports.clock(), effect.id, answer)
+
+
+def _cannot_run(tool: AnyTool | None, effect: CallTool) -> ConfigError:
+    """Return the error for a call whose tool is not here, or that no gate has let through."""
+    called = f"call {effect.key} of tool {effect.call.name!r}"
+    if tool is None:
+        fix = "resume with the tools that the run was started with"
+        return ConfigError(f"this driver has no tool for {called}. Fix: {fix}.")
+    return ConfigError(f"no gate has let {called} through. Fix: lead every way to it by a Gate.")
 
 
 def failed(at: float, effect: Effect, error: Exception) -> EffectFailed:

@@ -101,6 +101,8 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
             no other driver can reach the store.
         stoppable: whether a caller may abort the run. If so, even a single tool call runs in a task
             of its own, which can be abandoned. This costs a little time.
+        shows_steps: whether the driver yields the steps of the run. It is False only if the
+            caller wants the result alone, and the run's stream has no use for the steps.
         state_type: the type of the user's state; None if it is not known.
         kept: whether the store serializes the journal, so that every state must be serializable.
         secret: the key that signs approval tokens; None for unsigned tokens.
@@ -129,6 +131,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     attended: bool = False
     resumable: bool = True
     stoppable: bool = True
+    shows_steps: bool = True
     state_type: object = None
     kept: bool = False
     secret: bytes | None = None

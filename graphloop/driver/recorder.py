@@ -61,7 +61,6 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 }
 """The status that a store keeps for a run that ended so; other ends are `done`."""
 
-
 EVENT_OF: Final = attrgetter("event")
 
 HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
@@ -83,6 +82,8 @@ class Recorder(Generic[S]):
         heard: the first events of a start or resume, and answers that wait for the `asides`.
         held: the steps whose events are not journaled yet.
         unseen: the steps whose events are journaled, but that the driver has not yielded yet.
+        is_due: whether the held steps are journaled, and the unseen ones yielded, before the next
+            event. A step is held only if a resumed run can produce its event again.
         is_torn: whether the last append failed, so that its events may or may not be journaled.
         is_parked: whether the run waits for answers from outside, which its release records.
         seen: how many answers were read from the run's mailbox.
@@ -113,7 +114,7 @@ class Recorder(Generic[S]):
         self.heard: list[Event] = []
         self.held: list[Step[S]] = []
         self.unseen: list[Step[S]] = []
-        self.is_torn = self.is_parked = False
+        self.is_torn = self.is_parked = self.is_due = False
         self.seen = 0
         self._graph = graph
         self._ports = ports
@@ -123,6 +124,7 @@ class Recorder(Generic[S]):
         self._asks = asks
         # Cached by class: `isinstance` with a protocol checks every method each time.
         self._leases = cast("Leases", ports.store) if _has_leases(type(ports.store)) else None
+        self._memory = ports.store if isinstance(ports.store, MemoryStore) else None
         self._ends = False
 
     @property
@@ -210,6 +212,7 @@ class Recorder(Generic[S]):
     def take(self, event: Event) -> tuple[Step[S], ProviderError | None]:
         """Step the run with an event, and hold the step until `keep` journals its event.
 
+        A store in memory journals the event at once: that costs nothing, and needs no `await`.
         A retryable failure of a model call interrupts a run that can be resumed, instead of ending
         it. Only the usage of that call is journaled; a resume performs the call again.
 
@@ -236,8 +239,13 @@ class Recorder(Generic[S]):
             elif not taken.run.ended:
                 said = self.run_id, taken.run.node, event.failure.error
                 LOG.warning("run %s: an effect failed, and the run goes on at %s: %s", *said)
-        self.held.append(taken)
-        self.latest = taken.run
+        self.latest = run = taken.run
+        if self._memory is not None and self._memory.keep_next(self.run_id, run.seq, taken.event):
+            self._are_kept([taken], [taken.event])
+            self.is_due = self._ports.shows_steps
+        else:
+            self.held.append(taken)
+            self.is_due = type(event) not in HOLDABLE or run.turn.abandoned or run.node == "END"
         return taken, failed
 
     async def keep(self, *, refused: Sequence[Event] = (), leaving: bool = False) -> None:
@@ -255,33 +263,37 @@ class Recorder(Generic[S]):
             RunBusy: another driver has journaled events that this driver has not read.
             StoreError: the append failed for another reason.
         """
-        held, run, store, place = self.held, self.run, self._ports.store, self.run_id
+        held, ports, run = self.held, self._ports, self.run
+        self.is_due = False
         if not (held or refused):
             return
-        # Set before the append: no model will read a message that comes during the last append.
-        self._ends = bool(refused) or held[-1].run.node == "END"
         events: list[Event] = [*map(EVENT_OF, held), *refused]
-        self.is_torn, seq, cut = True, 1 if run is None else run.seq + 1, None
+        place = self.run_id, 1 if run is None else run.seq + 1
+        self.is_torn, self._ends = True, self._ends or bool(refused)
         try:
-            if type(store) is MemoryStore:
-                store.keep(place, seq, *events)
-            else:
-                cut = await journaled(store, (place, seq), events, self._scope, leaving=leaving)
+            cut = await journaled(ports.store, place, events, self._scope, leaving=leaving)
         except BaseException as error:
+            self._ends = self._ends or held[-1].run.ended
             self.held, self.latest = [], self.run
-            is_new = run is None and not self._ports.path
+            is_new = run is None and not ports.path
             unclear = isinstance(error, StoreError) and not isinstance(error, Fenced)
             if unclear and not (leaving or is_new):
                 await self.refuse_outrun(events[0])
             raise
-        self.is_torn, self.run, self.held = False, self.latest, []
-        self.unseen += held
-        if (observers := self._ports.observers) is not None:
-            observers.see(held, self._graph, self._ports.path, self._ports.wrong)
-        if self._models.calls:
-            self._models.are_journaled(events)
+        self.is_torn, self.held = False, []
+        self._are_kept(held, events)
         if cut is not None:
             raise cut
+
+    def _are_kept(self, steps: Sequence[Step[S]], events: Sequence[Event]) -> None:
+        """Note that the journal has these steps and events."""
+        self.run, ports = self.latest, self._ports
+        if ports.shows_steps:
+            self.unseen += steps
+        if ports.observers is not None:
+            ports.observers.see(steps, self._graph, ports.path, ports.wrong)
+        if self._models.calls:
+            self._models.are_journaled(events)
 
     def set_run(self, run: Run[S]) -> None:
         """Set the run to this state, which was read from its journal."""

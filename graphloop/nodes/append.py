@@ -54,6 +54,7 @@ REFUSED = {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}
 BROKEN_OFF = {EndReason.ABORTED, EndReason.TIMEOUT, EndReason.ERROR}
 
 NO_PLACES = frozenset[int]()
+NO_COUNTS = Counters()
 
 ENDS = {
     FinishReason.LENGTH: EndReason.LENGTH,
@@ -82,7 +83,7 @@ class Append(FrozenFields):
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
             return self._nothing(run)
-        message, record, counters = reply.message, run.record, run.counters
+        message, record = reply.message, run.record
         results: tuple[ToolResult, ...] = turn.results  # type: ignore[assignment]  # The next line finds a None.
         if len(results) < len(turn.calls) or None in turn.results:
             results = _paired(turn, reply)
@@ -94,19 +95,21 @@ class Append(FrozenFields):
         else:
             ended = StepResult(turn.number, reply, turn.calls, results, turn.usage, kept)
             new, steps = kept, record.steps.append(ended)
-        has_failed = False
+        counters, is_usual = run.counters, reply.finish_reason is not FinishReason.PAUSE
         for result in results:
-            has_failed = has_failed or result.status != "ok"
-        if has_failed or counters.tool_errors or counters.denials:
-            counters = _guarded(counters, results)
-        if tokens := reply.usage.total_tokens:
-            counters = evolve(counters, measured=Measured(len(run.messages) + 1, tokens))
+            is_usual = is_usual and result.status == "ok"
+        if not is_usual or counters != NO_COUNTS:
+            counters = _counted(counters, reply, results)
+        measured, tokens = record.measured, reply.usage.total_tokens
+        if tokens:
+            measured = Measured(len(run.messages) + 1, tokens)
+        added = record.added.append(*new)
         run = evolve(
             run,
             messages=run.messages.append(*kept),
-            turn=_closed(turn),
+            turn=_closed(turn, recorded=turn.number >= 0),
             counters=counters,
-            record=evolve(record, added=record.added.append(*new), steps=steps),
+            record=evolve(record, added=added, steps=steps, measured=measured),
         )
         ends = bool(answer) or (bool(ending) and _ends(ending, results))
         return self._leave(run, turn, reply, ends=ends)
@@ -130,8 +133,8 @@ class Append(FrozenFields):
         run = evolve(
             run,
             messages=run.messages.append(*turn.notes),
-            turn=_closed(turn),
-            counters=_guarded(run.counters, ran),
+            turn=_closed(turn, recorded=dropped is not None),
+            counters=_counted(run.counters, dropped, ran),
             record=evolve(record, added=record.added.append(*turn.notes), steps=steps),
         )
         if turn.dropped:
@@ -183,7 +186,7 @@ def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     return tuple(results)
 
 
-def _closed(turn: Turn) -> Turn:
+def _closed(turn: Turn, *, recorded: bool) -> Turn:
     return evolve(
         turn,
         reply=None,
@@ -195,6 +198,7 @@ def _closed(turn: Turn) -> Turn:
         asked=False,
         dropped=False,
         compacted=False,
+        recorded=recorded,
     )
 
 
@@ -224,10 +228,14 @@ def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
     return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
 
 
-def _guarded(counters: Counters, results: tuple[ToolResult, ...]) -> Counters:
-    """Return the counters after a turn: failed turns of each tool, and all-denied turns."""
+def _counted(counters: Counters, reply: Reply | None, results: tuple[ToolResult, ...]) -> Counters:
+    """Return the counters after a turn: pauses, failed turns of each tool, all-denied turns."""
+    pauses = counters.pauses
+    if reply is not None:
+        pauses = pauses + 1 if reply.finish_reason is FinishReason.PAUSE else 0
     tool_errors = _errors(counters.tool_errors, results)
-    return evolve(counters, tool_errors=tool_errors, denials=_denials(counters.denials, results))
+    denials = _denials(counters.denials, results)
+    return evolve(counters, tool_errors=tool_errors, denials=denials, pauses=pauses)
 
 
 def _denials(count: int, results: tuple[ToolResult, ...]) -> int:

@@ -172,7 +172,7 @@ def _as_asked(settings: Settings, room: int) -> Settings:
 
 def _is_worth_asking(run: Run[S]) -> bool:
     """Whether the model may have room: it was not asked in this turn, or the messages changed."""
-    return not run.turn.asked or not run.counters.measured.messages
+    return not run.turn.asked or not run.record.measured.messages
 
 
 def _paid(run: Run[S], usage: Usage) -> Run[S]:

@@ -57,6 +57,7 @@ ExecuteOutcome: TypeAlias = Done | Held | Aborted
 
 NOT_AGAIN: Final = "It is not known whether this call took effect; it is not run again."
 DONE: Final = Done()
+RUN: Final = CallVerdict("run")
 NO_GATE: Final = "Not run: no gate has let this call through."
 
 
@@ -116,21 +117,18 @@ class Execute(FrozenFields):
     def _all_at_once(self, run: Run[S]) -> tuple[CallTool, ...]:
         """Return the effects of all calls if all may start now; empty if any call must wait."""
         turn = run.turn
-        calls, verdicts, unbound = turn.calls, turn.verdicts, turn.tools.unbound
+        calls, unbound, number, first = turn.calls, turn.tools.unbound, turn.number, run.next_effect
         if turn.results or turn.waiting or run.pending:
+            return ()
+        if not turn.verdicts.count(RUN) == len(calls) <= self.concurrency:
             return ()
         if run.setup.budget.tool_calls is not None:
             return ()
-        if not len(calls) == len(verdicts) <= self.concurrency:
-            return ()
         effects: list[CallTool] = []
         for place, call in enumerate(calls):
-            verdict = verdicts[place]
-            if verdict is None or verdict.kind != "run" or verdict.arguments:
-                return ()
             if call.name not in unbound:
                 return ()
-            effects.append(CallTool(run.next_effect + place, call_key(turn.number, place), call))
+            effects.append(CallTool(first + place, call_key(number, place), call))
         return tuple(effects)
 
     def on(

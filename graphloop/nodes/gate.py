@@ -129,14 +129,13 @@ class Gate(FrozenFields):
 
     def _judged(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
         """Turn the checks of open calls into verdicts, and ask a person about held calls."""
-        turn, remaining = run.turn, iter(checks)
+        turn = run.turn
         is_gated = run.setup.rules or turn.gated or turn.verdicts or run.watch.monitor.automata
         if not is_gated and checks.count(CLEAR) == len(turn.calls):
             return Leave(evolve(run, turn=evolve(turn, verdicts=(RUN,) * len(checks))), SETTLED)
-        verdicts: list[CallVerdict] = []
-        for call, decided in zip(
-            turn.calls, turn.verdicts or (None,) * len(turn.calls), strict=True
-        ):
+        verdicts, remaining = list[CallVerdict](), iter(checks)
+        said = turn.verdicts or (None,) * len(turn.calls)
+        for call, decided in zip(turn.calls, said, strict=True):
             if decided is None:
                 verdicts.append(self._judge(run, call, next(remaining)))
             elif _is_open(decided):

@@ -75,8 +75,8 @@ class ModelCall(FrozenFields):
         Raises:
             GraphError: no turn is open.
         """
-        turn, setup, steps = run.turn, run.setup, run.record.steps
-        if turn.number < 0 or (steps and steps[-1].index >= turn.number):
+        turn, setup = run.turn, run.setup
+        if turn.number < 0 or turn.recorded:
             raise GraphError("", [_turnless(self.name)])
         settings = setup.settings
         if turn.max_tokens is not None:

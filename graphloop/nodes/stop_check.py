@@ -19,7 +19,6 @@ from ..node_protocol import Leave, Reaction, Wait, outcomes_of
 from ..outcomes import Aborted, Failed, Go, Stop
 from ..run import Ending, EndReason, Run, ended_by
 from ..spending import whole_number
-from ..values import FinishReason
 from .frozen_fields import FrozenFields
 
 __all__ = ["StopCheck", "StopCheckOutcome"]
@@ -122,7 +121,7 @@ class StopCheck(FrozenFields):
     def _bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
         """Return every limit that the run has reached, in the fixed order of end reasons."""
         tripped: list[tuple[EndReason, str]] = []
-        counters, setup, turn, steps = run.counters, run.setup, run.turn, run.record.steps
+        counters, setup, turn = run.counters, run.setup, run.turn
         if run.inbox.stopping is not None:
             tripped.append((EndReason.ABORTED, run.inbox.stopping or "aborted"))
         if counters.tool_errors:
@@ -131,15 +130,13 @@ class StopCheck(FrozenFields):
                     tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
         if counters.denials >= self.max_denials:
             tripped.append((EndReason.DENIALS, "denials"))
-        taken, most = len(steps), setup.max_steps or self.max_steps
-        # A turn without a reply is not in the record, but counts as a turn.
-        if taken >= most or turn.number + 1 >= most:
+        # The record may have fewer turns: a turn without a reply counts as well.
+        if turn.number + 1 >= (setup.max_steps or self.max_steps):
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         # A spent call budget ends the run only if a call was refused for it.
         if limits := (*setup.budget.tripped(run.spent), *turn.beyond_budget):
             tripped += [(EndReason.BUDGET, limit) for limit in limits]
-        paused = taken and steps[-1].reply.finish_reason is FinishReason.PAUSE
-        if paused and self._pauses(run, taken) > self.max_pauses:
+        if counters.pauses > self.max_pauses:
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
         return tripped
 
@@ -149,12 +146,3 @@ class StopCheck(FrozenFields):
             return []
         info = StopInfo.of(run)
         return [condition.name for condition in self.conditions if condition.holds(info)]
-
-    def _pauses(self, run: Run[S], steps: int) -> int:
-        """Return how many of the latest turns paused in a row, at most `max_pauses + 1`."""
-        pauses = 0
-        while pauses < min(steps, self.max_pauses + 1):
-            if run.record.steps[-1 - pauses].finish_reason is not FinishReason.PAUSE:
-                break
-            pauses += 1
-        return pauses

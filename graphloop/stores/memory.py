@@ -124,10 +124,21 @@ class MemoryStore:
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Append events to a run's journal; the first new event gets the number `seq`."""
-        self.keep(run_id, seq, *events)
+        self._append(run_id, seq, *events)
 
-    def keep(self, run_id: str, seq: int, *events: Event) -> None:
-        """Append events as `append` does, but without `await`, for a driver in this process."""
+    def keep_next(self, run_id: str, seq: int, event: Event) -> bool:
+        """Append an event to a claimed run without `await`; False if `seq` is not the next number.
+
+        It is for a driver in this process; what it refuses, `append` refuses with the reason.
+        """
+        kept = self._kept.get(run_id)
+        if kept is None or seq != len(kept.events) + 1:
+            return False
+        kept.events.append(event)
+        kept.updated_at = self._clock()
+        return True
+
+    def _append(self, run_id: str, seq: int, *events: Event) -> None:
         now, kept = self._clock(), self._kept.get(run_id)
         count = 0 if kept is None else len(kept.events)
         if seq != count + 1:
@@ -145,7 +156,7 @@ class MemoryStore:
             if run_id in self._runs():
                 raise StoreError(f"this run id is taken: {run_id!r}")
         for run_id, events in journals.items():
-            self.keep(run_id, 1, *events)
+            self._append(run_id, 1, *events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""

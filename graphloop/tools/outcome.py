@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, cast
+from typing import Final, TypeAlias, cast
 
 from msgspec import Struct, to_builtins
 from pydantic_core import ErrorDetails, ValidationError, to_json
@@ -40,6 +40,10 @@ EXCERPT_CHARS_MAX = 200
 FOUND_CHARS_MAX = 80
 ISSUE_CHARS_MAX = 300
 ISSUES_MAX = 10
+
+PARTS: Final = (TextPart, MediaPart)
+PLAIN: Final = frozenset({int, float, bool, dict, type(None)})
+"""Types of values that hold no parts, and become JSON text."""
 
 Content: TypeAlias = str | tuple[UserPart, ...]
 
@@ -111,6 +115,8 @@ def result_content(value: object, chars_max: int) -> Content:
     if isinstance(value, str):
         # A subclass, such as an enum member, would come back from the journal as a plain string.
         return shorten(str.__str__(value), chars_max)
+    if type(value) in PLAIN:
+        return shorten(_json_text(value), chars_max)
     parts = _parts(value)
     return _shorten_parts(parts, chars_max) if parts else shorten(_json_text(value), chars_max)
 
@@ -164,12 +170,12 @@ def shorten(text: str, chars_max: int) -> str:
 
 
 def _parts(value: object) -> tuple[UserPart, ...]:
-    if isinstance(value, TextPart | MediaPart):
+    if isinstance(value, PARTS):
         return (value,)
-    if not isinstance(value, list | tuple):
+    if not isinstance(value, (list, tuple)):
         return ()
     items = cast("Sequence[object]", value)  # isinstance does not know the item types.
-    parts = tuple(item for item in items if isinstance(item, TextPart | MediaPart))
+    parts = tuple([item for item in items if isinstance(item, PARTS)])
     return parts if len(parts) == len(items) else ()
 
 

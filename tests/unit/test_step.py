@@ -227,6 +227,17 @@ def test_a_reaction_that_is_none_is_reported_by_the_name_of_its_node(
         step(table, evolve(run, node="unruly"), Cancelled(2.0))
 
 
+def test_the_node_behind_one_that_left_without_a_run_is_not_blamed_alone() -> None:
+    """The kernel looks at a run where it rests; the note of the error tells who lost it."""
+    one, other = Unruly(lambda _: Leave(wrong(None), Done()), "one"), Wishing(invoke, name="other")
+    table = NodeGraph[None]("g", one, {one: {...: other}, other: {...: END}})
+
+    with pytest.raises(AttributeError) as raised:
+        begin(table, STARTED, None)
+
+    assert "the node before it left with None in place of a run" in raised.value.__notes__
+
+
 @pytest.mark.parametrize("event", [ChildEnded(2.0, 1, "", "not_run"), Cancelled(2.0)])
 def test_a_child_that_is_abandoned_stays_so_until_it_has_ended(event: Event) -> None:
     """A driver ends it; so does an abort of the run."""

@@ -322,7 +322,7 @@ def test_what_a_model_counted_is_kept_for_as_many_messages() -> None:
     """Those that were sent, and its reply."""
     left = entered(replied(reply("a")))
 
-    assert Measured(2, 15) == left.run.counters.measured
+    assert Measured(2, 15) == left.run.record.measured
 
 
 def test_no_event_ever_reaches_this_node() -> None:

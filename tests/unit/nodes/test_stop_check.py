@@ -31,12 +31,11 @@ ASKING = StopCheck(callback="mine")
 
 def after(*finishes: FinishReason) -> Run[None]:
     """Return a run with turns that finished so."""
-    steps = fresh().record.steps
+    run = fresh()
     for finish in finishes:
-        steps = steps.append(
-            Append().enter(replied(reply(call(), finish=finish))).run.record.steps[0]
-        )
-    return changed(fresh(), steps=steps)
+        turn = replied(reply(call(), finish=finish)).turn
+        run = Append().enter(evolve(run, turn=turn, ending=None)).run
+    return evolve(fresh(), record=run.record, counters=run.counters)
 
 
 def ending(node: StopCheck, run: Run[None]) -> Ending | None:
