@@ -155,10 +155,8 @@ plain = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=8
 
 def native_item(number: int) -> st.SearchStrategy[JsonObject]:
     """Draw an output item of OpenAI's server, with an id of its own."""
-    thought = st.builds(lambda data: reasoning(f"rs_{number}", encrypted=data), encrypted)
-    shown = st.builds(
-        lambda said, data: reasoning(f"rs_{number}", said, encrypted=data), plain, encrypted
-    )
+    thought = encrypted.map(lambda data: reasoning(f"rs_{number}", encrypted=data))
+    shown = plain.map(lambda said: reasoning(f"rs_{number}", said, encrypted=f"e{number}"))
     said = plain.map(lambda said: message(f"msg_{number}", text(said), phase="commentary"))
     called = plain.map(lambda said: call(f"fc_{number}", f"call_{number}", "f", {"said": said}))
     searched: JsonObject = {**SEARCH, "id": f"ws_{number}"}
