@@ -138,9 +138,9 @@ async def test_a_loop_ends_with_the_number_that_a_tool_returned(
         asked.append(shop)
         return "4711"
 
-    model = connect(label, base_url=url + path, api_key=KEY, stream=streams)
+    model = connect(label, base_url=url + path, api_key=KEY, stream=streams, timeouts=PATIENT)
     messages = [*SHOWN, UserMessage("How many kettles are in the shop Bob?")]
-    async with Agent(model, tools=[count], max_steps=4, max_tokens=40, timeouts=PATIENT) as one:
+    async with Agent(model, tools=[count], max_steps=4, max_tokens=40) as one:
         result = await one.generate(messages=messages)
 
     assert asked == ["Bob"]
