@@ -195,7 +195,9 @@ def _values(path: str, value: object, size: int) -> Iterator[JsonObject]:
     """Yield the partial arguments of a value, as Gemini 3.1 sends them."""
     if is_object(value):
         for name, inner in value.items():
-            step = f".{name}" if name.isalnum() else f"['{name}']"
+            # Quoted as RFC 9535 says: controls are escaped, and quotes of the other kind are not.
+            quoted = json.dumps(name)[1:-1].replace('\\"', '"').replace("'", "\\'")
+            step = f".{name}" if name.isalnum() else f"['{quoted}']"
             yield from _values(path + step, inner, size)
         return
     if is_list(value):

@@ -34,7 +34,7 @@ from google.protobuf.json_format import ParseError
 
 from ..errors import ToolError
 
-__all__ = ["ASKING", "FAILURES", "Hear", "Link", "linked", "question_of"]
+__all__ = ["ASKING", "FAILURES", "Hear", "Link", "asked_id", "linked"]
 
 WORKING: Final = frozenset({TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING})
 """The states in which a task goes on by itself."""
@@ -180,7 +180,7 @@ class Link:
         Raises:
             ToolError: the agent refuses.
         """
-        message_id = f"re-{question_of(task)}"
+        message_id = f"re-{asked_id(task)}"
         with _told(self._name, f"task {task.id} does not take the answer"):
             await self._sent(
                 parts, message_id=message_id, task_id=task.id, context_id=task.context_id
@@ -255,7 +255,7 @@ class Link:
         raise ValueError("the server has answered with nothing")
 
 
-def question_of(task: Task) -> str:
+def asked_id(task: Task) -> str:
     """Return the id of the message by which a task asks; the task's id if there is no message."""
     return task.status.message.message_id or task.id
 

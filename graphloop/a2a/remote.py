@@ -28,7 +28,7 @@ from ..media import Inline, MediaPart
 from ..tools import NOT_DONE, UNKNOWN, AnyTool, Approval, NotFound, Tool, ToolContext, ToolReturn
 from ..values import TextPart
 from .asking import answer_parts, asked_by, kept_of, task_kept, with_decision
-from .link import ASKING, FAILURES, Hear, Link, linked, question_of
+from .link import ASKING, FAILURES, Hear, Link, asked_id, linked
 
 __all__ = ["remote"]
 
@@ -167,7 +167,7 @@ class _RemoteAgent:
         waiting = task_kept(answer)
         if waiting.approval:
             waiting = with_decision(self._name, waiting, answer)
-        if task.status.state in ASKING and question_of(task) == waiting.asked:
+        if task.status.state in ASKING and asked_id(task) == waiting.asked:
             if not answer.approved and not waiting.approval:
                 await self._cancelled(task.id)
                 raise ToolError(

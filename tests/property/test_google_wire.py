@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any, TypeAlias
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from graphloop.errors import ProviderError
@@ -167,6 +167,9 @@ def native_parts(draw: st.DrawFn) -> JsonObject:
     return draw(st.sampled_from(parts))
 
 
+@example([call("f", {"\\": "0"}, "0", thoughtSignature="0")], "partial arguments", 1)
+@example([call("f", {"\\0": "0"}, "0", thoughtSignature="0")], "partial arguments", 1)
+@example([call("f", {"it's \"\n\u2028": "0"}, "0")], "partial arguments", 1)
 @given(st.lists(native_parts(), max_size=6), st.sampled_from(FORMS), st.integers(1, 9))
 def test_what_only_the_server_reads_goes_back_byte_for_byte(
     parts: list[JsonObject], form: Form, size: int

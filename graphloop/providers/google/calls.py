@@ -32,7 +32,8 @@ _VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 _match_step = re.compile(
     r"""\.([^.\[\]'"]+)|\[(\d{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]"""
 ).match
-_unescape = re.compile(r"\\(.)", re.DOTALL).sub
+_escapes = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL).sub
+_CONTROLS: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 
 
 @final
@@ -152,10 +153,16 @@ def _steps(path: str) -> Iterator[_Step]:
         if index is not None:
             yield int(index)
         else:
-            yield whole_text(name or _unescape(r"\1", quoted or double or ""))
+            yield whole_text(name or _escapes(_unescaped, quoted or double or ""))
         at, count = step.end(), count + 1
     if not count or at < len(path):
         raise TypeError(f"jsonPath: expected a path to a value of the arguments, found {path!r}")
+
+
+def _unescaped(escape: re.Match[str]) -> str:
+    """Return the character that an escape of RFC 9535 stands for; others stand for themselves."""
+    code, character = escape.groups()
+    return chr(int(code, 16)) if code else _CONTROLS.get(character, character)
 
 
 def _inner(holder: _Holder, step: _Step, following: _Step) -> _Holder:
