@@ -49,6 +49,7 @@ __all__ = [
     "choice_of",
     "messages_of",
     "offered",
+    "refuse_blank",
     "strings",
 ]
 

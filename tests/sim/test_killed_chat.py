@@ -64,7 +64,7 @@ async def left_in(directory: Path) -> tuple[tuple[Message, ...], int]:
         await store.aclose()
 
 
-@pytest.mark.timeout(0 if NIGHTLY else 60)
+@pytest.mark.timeout(0 if NIGHTLY else 180)
 @pytest.mark.parametrize("events", EVENTS)
 def test_a_chat_killed_after_each_tenth_event_is_the_chat_that_nobody_kills(
     events: int, tmp_path: Path, server: ForkServerContext
@@ -86,7 +86,7 @@ def test_a_chat_killed_after_each_tenth_event_is_the_chat_that_nobody_kills(
     assert calmly == (tmp_path / "ledger").read_text(encoding="utf-8")
 
 
-@pytest.mark.timeout(60)
+@pytest.mark.timeout(180)
 def test_processes_that_ask_at_once_take_turns(tmp_path: Path, server: ForkServerContext) -> None:
     """A refused question is not in the chat; sent again, it is there once."""
     names = ("ada", "bob", "eve")
