@@ -63,7 +63,8 @@ class Dbos:
     """Drives the runs whose legs DBOS hands out, as many as there are free slots.
 
     Its tables are in the schema `dbos` of the store's database. A process has one such engine, and
-    no DBOS of its own. The slots of the worker that starts last count for all workers of an agent.
+    no DBOS of its own. The slots of the worker that starts last count for all workers of an agent,
+    and each agent of a worker has as many.
 
     Args:
         legs: the legs of the worker.
@@ -151,7 +152,7 @@ class Dbos:
         except Exception as error:  # SQLAlchemy reads fewer addresses than PostgreSQL does.
             raise ConfigError(
                 "engine dbos: expected an address as postgresql://user@host:5432/database, found "
-                f"one that DBOS cannot read: {error}. Fix: give several hosts as `?host=…&port=…`."
+                f"one that DBOS cannot read: {_line(error)}. Fix: give hosts as `?host=…&port=…`."
             ) from error
         if DBOS.executor_id != self._executor:
             raise ConfigError(
@@ -172,8 +173,8 @@ class Dbos:
         except Exception as error:
             DBOS.destroy(destroy_registry=True)
             raise ConfigError(
-                f"engine dbos: expected DBOS to start, found: {error}. Fix: let the user of the "
-                "database create schemas, or start one worker as a user who may."
+                f"engine dbos: expected DBOS to start, found: {_line(error)}. Fix: let the server "
+                "stay up, and its user create the schema `dbos`."
             ) from error
 
     async def _leg(self, run_id: str) -> Driven:
@@ -187,7 +188,13 @@ class Dbos:
         return "again" if task.cancelled() else task.result()
 
     def _prune(self) -> None:
-        """Delete what DBOS knows of legs that ended long ago."""
+        """Delete what DBOS knows of legs that ended long ago; a failure may pass."""
+        try:
+            self._delete_old()
+        except Exception as error:  # noqa: BLE001 - DBOS raises those of its libraries
+            LOG.warning("a worker cannot delete the old legs of DBOS: %s", _line(error))
+
+    def _delete_old(self) -> None:
         before = datetime.now(UTC) - timedelta(seconds=KEPT_S)
         ended = DBOS.list_workflows(
             name=WORKFLOW,
@@ -199,3 +206,8 @@ class Dbos:
         )
         if ended:
             DBOS.delete_workflows([leg.workflow_id for leg in ended])
+
+
+def _line(error: Exception) -> str:
+    """Return an error without the SQL and the advice that SQLAlchemy puts below it."""
+    return (str(error) or type(error).__name__).partition("\n")[0]
