@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -82,6 +83,26 @@ async def test_the_leg_of_a_dead_worker_is_cancelled_and_a_new_one_enqueued(
     assert await store.ready({"agent"}, 9) == ["r"]
     assert legs(dbos_database) == [("r:0", "CANCELLED", 100), ("r:2", "ENQUEUED", 1)]
     await store.aclose()
+
+
+async def test_a_program_without_rights_in_the_schema_of_dbos_enqueues(dbos_database: str) -> None:
+    """A web server's user writes to runs; what the engine keeps is none of its business."""
+    store, user = await outbox(dbos_database), f"web_{os.getpid()}"
+    await agent().runs(store).submit("Go.", run_id="r")
+    await store.claim("r")
+    await store.release("r", "done", ())
+    await store.aclose()
+    with psycopg.connect(dbos_database) as link:
+        link.execute(f"CREATE ROLE {user}".encode())
+        link.execute(f"GRANT USAGE ON SCHEMA graphloop TO {user}".encode())
+        link.execute(f"GRANT SELECT, UPDATE ON graphloop.run TO {user}".encode())
+        link.execute(f"SET ROLE {user}".encode())
+        link.execute("UPDATE graphloop.run SET status = 'ready'")
+        link.execute("RESET ROLE")
+        inside = link.execute(LEGS).fetchall()
+        link.rollback()
+
+    assert inside == [("r:0", "ENQUEUED", 100), ("r:1", "ENQUEUED", 100)]
 
 
 async def test_a_leg_that_was_lost_before_its_claim_is_driven(dbos_database: str) -> None:
