@@ -6,7 +6,7 @@ import asyncio
 import os
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from graphloop import Agent, ToolContext, tool
 from graphloop.engines import Dbos, Engine, Legs, Pull
 from graphloop.stores import PostgresStore
 from graphloop.workers import Worker
-from tests.planned_model import PlannedModel, call
+from tests.planned_model import Line, PlannedModel, call
 from tests.postgres_server import Missing, Server
 from tests.sizes import sized
 
@@ -41,12 +41,6 @@ def server() -> Generator[Server]:
             server.stop()
 
 
-async def until(is_true: Callable[[], bool]) -> None:
-    """Wait for what the worker does."""
-    while not is_true():  # noqa: ASYNC110 - the test's time limit bounds it
-        await asyncio.sleep(0)
-
-
 @pytest.mark.parametrize("engine", [Pull, Dbos])
 async def test_each_run_ends_and_each_call_is_made_once(
     server: Server, engine: Callable[[Legs], Engine]
@@ -61,7 +55,9 @@ async def test_each_run_ends_and_each_call_is_made_once(
         await asyncio.sleep(0)
         return f"paid {n}"
 
-    plan = {"go": [*[[call("pay", n=at)] for at in range(CALLS)], "Done."]}
+    plan: dict[str, Sequence[Line]] = {
+        "go": [*[[call("pay", n=at)] for at in range(CALLS)], "Done."]
+    }
     agent = Agent(PlannedModel(plan.__getitem__), tools=[pay])
     store = PostgresStore(server.dsn)
     run_ids = [await agent.runs(store).submit("go") for _ in range(RUNS)]
@@ -69,7 +65,8 @@ async def test_each_run_ends_and_each_call_is_made_once(
     serving = asyncio.create_task(worker.serve())
 
     for at in range(STOPS):
-        await until(lambda part=at + 1: len(made) * (STOPS + 1) >= RUNS * CALLS * part)
+        while len(made) * (STOPS + 1) < RUNS * CALLS * (at + 1):  # noqa: ASYNC110 - the worker's
+            await asyncio.sleep(0)
         await asyncio.to_thread(server.stop)
         await asyncio.to_thread(server.start)
     while {one.status for one in await store.overview()} != {"done"}:  # noqa: ASYNC110 - as above
