@@ -64,8 +64,8 @@ class Dbos:
     """Drives the runs whose legs DBOS hands out, as many as there are free slots.
 
     Its tables are in the schema `dbos` of the store's database. A process has one such engine, and
-    no DBOS of its own. The slots of the worker that starts last count for all workers of an agent,
-    and each agent of a worker has as many.
+    no DBOS of its own. The slots of the worker that starts last count for all workers of an agent;
+    a worker with fewer slots lets legs wait.
 
     Args:
         legs: the legs of the worker.
