@@ -17,6 +17,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, final
 from uuid import uuid4
 
@@ -63,7 +64,8 @@ class Dbos:
     """Drives the runs whose legs DBOS hands out, as many as there are free slots.
 
     Its tables are in the schema `dbos` of the store's database. A process has one such engine, and
-    no DBOS of its own. The slots of the worker that starts last count for all workers of an agent.
+    no DBOS of its own. The slots of the worker that starts last count for all workers of an agent;
+    a worker with fewer slots lets legs wait.
 
     Args:
         legs: the legs of the worker.
@@ -106,7 +108,11 @@ class Dbos:
             )
 
         await asyncio.to_thread(self._launch, leg)
-        await self._outbox.on_ready(ENQUEUE)
+        try:
+            await self._outbox.on_ready(ENQUEUE)
+        except BaseException:
+            await self.close()
+            raise
 
     async def look(self) -> None:
         """Free the runs of dead workers, and start legs that DBOS does not hand out."""
@@ -120,8 +126,8 @@ class Dbos:
             with suppress(StoreError):
                 await self._legs.store.ready(self._legs.agents, 1)
         if now >= self._prune_at:
-            self._prune_at = now + PRUNE_EVERY_S
-            await asyncio.to_thread(self._prune)
+            has_more = await asyncio.to_thread(self._prune)
+            self._prune_at = now if has_more else now + PRUNE_EVERY_S
 
     async def drain(self) -> None:
         """Take no more legs from the queues."""
@@ -151,7 +157,7 @@ class Dbos:
         except Exception as error:  # SQLAlchemy reads fewer addresses than PostgreSQL does.
             raise ConfigError(
                 "engine dbos: expected an address as postgresql://user@host:5432/database, found "
-                f"one that DBOS cannot read: {error}. Fix: give several hosts as `?host=…&port=…`."
+                f"one that DBOS cannot read: {_line(error)}. Fix: give hosts as `?host=…&port=…`."
             ) from error
         if DBOS.executor_id != self._executor:
             raise ConfigError(
@@ -172,8 +178,8 @@ class Dbos:
         except Exception as error:
             DBOS.destroy(destroy_registry=True)
             raise ConfigError(
-                f"engine dbos: expected DBOS to start, found: {error}. Fix: let the user of the "
-                "database create schemas, or start one worker as a user who may."
+                f"engine dbos: expected DBOS to start, found: {_line(error)}. Fix: let the server "
+                "stay up, and its user create the schema `dbos`."
             ) from error
 
     async def _leg(self, run_id: str) -> Driven:
@@ -186,16 +192,32 @@ class Dbos:
         await asyncio.wait([task])
         return "again" if task.cancelled() else task.result()
 
-    def _prune(self) -> None:
-        """Delete what DBOS knows of legs that ended long ago."""
-        before = datetime.now(UTC) - timedelta(seconds=KEPT_S)
-        ended = DBOS.list_workflows(
-            name=WORKFLOW,
-            status=["SUCCESS", "ERROR", "CANCELLED"],
-            completed_before=before.isoformat(),
-            limit=PRUNED_AT_ONCE,
-            load_input=False,
-            load_output=False,
-        )
-        if ended:
-            DBOS.delete_workflows([leg.workflow_id for leg in ended])
+    def _prune(self) -> bool:
+        """Delete what DBOS knows of legs that ended long ago; True if there may be more."""
+        try:
+            return _delete_old() >= PRUNED_AT_ONCE
+        except Exception as error:  # noqa: BLE001 - DBOS raises those of its libraries
+            LOG.warning("a worker cannot delete the old legs of DBOS: %s", _line(error))
+            return False
+
+
+def _delete_old() -> int:
+    before = (datetime.now(UTC) - timedelta(seconds=KEPT_S)).isoformat()
+    listed = partial(
+        DBOS.list_workflows,
+        name=WORKFLOW,
+        limit=PRUNED_AT_ONCE,
+        load_input=False,
+        load_output=False,
+    )
+    ended = listed(status=["SUCCESS", "ERROR", "CANCELLED"], completed_before=before)
+    # Their workers died before the claim, so no sweep has cancelled them.
+    lost = listed(status="PENDING", dequeued_before=before)
+    if old := [leg.workflow_id for leg in (*ended, *lost)]:
+        DBOS.delete_workflows(old)
+    return len(old)
+
+
+def _line(error: Exception) -> str:
+    """Return an error without the SQL and the advice that SQLAlchemy puts below it."""
+    return (str(error) or type(error).__name__).partition("\n")[0]

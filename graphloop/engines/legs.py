@@ -45,6 +45,7 @@ class Legs:
         self.store = store
         self.agents = agents
         self.slots = slots
+        self._room = asyncio.Semaphore(slots)
         self._drive = drive
         self._poll_s = poll_s
         self._tasks: dict[str, asyncio.Task[Driven]] = {}
@@ -86,7 +87,8 @@ class Legs:
     async def _leg(self, run_id: str) -> Driven:
         driven: Driven = "again"
         try:
-            driven = await self._drive(run_id)
+            async with self._room:  # An engine may hand out more legs than there are slots.
+                driven = await self._drive(run_id)
         except Exception as error:
             expected = isinstance(error, ProviderError | StoreError)
             said = "run %s is interrupted, and will be driven again: %s"

@@ -161,7 +161,10 @@ def opened(dsn: str) -> Link:
 
 
 def tell_engine(link: Link, statements: str) -> None:
-    """Let each transaction that makes a run ready execute these PL/pgSQL statements."""
+    """Let each transaction that makes a run ready execute these PL/pgSQL statements.
+
+    They have the rights of the user who calls this: other users write to runs only.
+    """
     body = BODY.format(statements=statements) if statements else None
     row = link.execute(INSTALLED).fetchone()
     if (None if row is None else row[0]) == body:
@@ -173,7 +176,7 @@ def tell_engine(link: Link, statements: str) -> None:
         return
     link.execute(
         "CREATE OR REPLACE FUNCTION graphloop.tell_engine() RETURNS trigger LANGUAGE plpgsql "
-        f"SET search_path TO graphloop AS $told${body}$told$".encode()
+        f"SECURITY DEFINER SET search_path TO graphloop, pg_temp AS $told${body}$told$".encode()
     )
     link.execute(TRIGGER.encode())
 

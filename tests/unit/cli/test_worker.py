@@ -12,6 +12,7 @@ import pytest
 from graphloop import Agent, engines
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client
+from tests.postgres_server import database
 from tests.unit.cli.command_line import STORE, refused, shown, started, write
 
 DESK = """
@@ -29,11 +30,11 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write({"desk.py": DESK})
 
 
-async def submitted() -> str:
+async def submitted(store: str = "runs.db") -> str:
     """Submit a run to the store, as a web server would, and return its result's text."""
     agent = Agent(ScriptedModel([]), name="support")
-    run_id = await agent.runs("runs.db").submit("Refund order 7.")
-    async with Client("runs.db", poll_s=0.01) as client:
+    run_id = await agent.runs(store).submit("Refund order 7.")
+    async with Client(store, poll_s=0.01) as client:
         ended = await client.result(run_id, timeout_s=60)
     return ended.text
 
@@ -53,6 +54,19 @@ def test_a_worker_drives_submitted_runs_until_it_is_stopped(stop: signal.Signals
     assert process.returncode == 0
     assert "completed after 1 step" in log
     assert "done" in shown("runs", "--all", *STORE)
+
+
+def test_a_worker_of_dbos_drives_submitted_runs(postgres: str) -> None:
+    """Its first start makes the tables; the program that submits has nothing of DBOS."""
+    store = database(postgres)
+    options = ("--store", store, "--engine", "dbos")
+    with started("worker", "desk.py", *options, cwd=Path.cwd()) as process:
+        text = asyncio.run(submitted(store))
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate()
+
+    assert text == "Done."
+    assert process.returncode == 0, log
 
 
 def test_a_mistake_gets_a_hint(tmp_path: Path) -> None:

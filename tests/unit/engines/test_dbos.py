@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -84,6 +85,26 @@ async def test_the_leg_of_a_dead_worker_is_cancelled_and_a_new_one_enqueued(
     await store.aclose()
 
 
+async def test_a_program_without_rights_in_the_schema_of_dbos_enqueues(dbos_database: str) -> None:
+    """A web server's user writes to runs; what the engine keeps is none of its business."""
+    store, user = await outbox(dbos_database), f"web_{os.getpid()}"
+    await agent().runs(store).submit("Go.", run_id="r")
+    await store.claim("r")
+    await store.release("r", "done", ())
+    await store.aclose()
+    with psycopg.connect(dbos_database) as link:
+        link.execute(f"CREATE ROLE {user}".encode())
+        link.execute(f"GRANT USAGE ON SCHEMA graphloop TO {user}".encode())
+        link.execute(f"GRANT SELECT, UPDATE ON graphloop.run TO {user}".encode())
+        link.execute(f"SET ROLE {user}".encode())
+        link.execute("UPDATE graphloop.run SET status = 'ready'")
+        link.execute("RESET ROLE")
+        inside = link.execute(LEGS).fetchall()
+        link.rollback()
+
+    assert inside == [("r:0", "ENQUEUED", 100), ("r:1", "ENQUEUED", 100)]
+
+
 async def test_a_leg_that_was_lost_before_its_claim_is_driven(dbos_database: str) -> None:
     """Its worker died between the queue and the claim, so nothing tells that it is gone."""
     store = await outbox(dbos_database)
@@ -99,20 +120,27 @@ async def test_a_leg_that_was_lost_before_its_claim_is_driven(dbos_database: str
     await store.aclose()
 
 
-async def test_legs_that_ended_long_ago_are_deleted(dbos_database: str) -> None:
-    """DBOS itself keeps each for ever."""
+async def test_legs_that_ended_long_ago_are_deleted(
+    dbos_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of them, a few at once: DBOS itself keeps each for ever."""
+    monkeypatch.setattr(dbos, "PRUNED_AT_ONCE", 1)
     store = await outbox(dbos_database)
     mine = agent()
-    await mine.runs(store).submit("Go.", run_id="old")
-    await mine.runs(store).submit("Go.", run_id="new")
+    for run_id in ("old", "older", "new"):
+        await mine.runs(store).submit("Go.", run_id=run_id)
     with psycopg.connect(dbos_database) as link:
         link.execute(
             "UPDATE dbos.workflow_status SET status = 'SUCCESS', completed_at = 1 "
             "WHERE workflow_uuid = 'old:0'"
         )
+        link.execute(
+            "UPDATE dbos.workflow_status SET status = 'PENDING', started_at_epoch_ms = 1 "
+            "WHERE workflow_uuid = 'older:0'"
+        )
 
     async def done() -> bool:
-        return "old:0" not in {name for name, _, _ in legs(dbos_database)}
+        return not {"old:0", "older:0"} & {name for name, _, _ in legs(dbos_database)}
 
     await served(Worker([mine], store, engine=Dbos), done)
 

@@ -1,0 +1,80 @@
+"""A PostgreSQL server that is stopped at once, again and again, under a worker: no run is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
+
+import pytest
+
+from graphloop import Agent, ToolContext, tool
+from graphloop.engines import Dbos, Engine, Legs, Pull
+from graphloop.stores import PostgresStore
+from graphloop.workers import Worker
+from tests.planned_model import Line, PlannedModel, call
+from tests.postgres_server import Missing, Server
+from tests.sizes import sized
+
+STOPS = sized(1, 10)
+CALLS = 5
+RUNS = 4 * STOPS
+
+
+@pytest.fixture
+def server() -> Generator[Server]:
+    """A server that waits for its disk."""
+    with tempfile.TemporaryDirectory(prefix="graphloop-pg-", ignore_cleanup_errors=True) as made:
+        try:
+            server = Server(Path(made), fsync="on")
+        except Missing as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(str(error))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.mark.parametrize("engine", [Pull, Dbos])
+async def test_each_run_ends_and_each_call_is_made_once(
+    server: Server, engine: Callable[[Legs], Engine]
+) -> None:
+    """The worker and its engine wait for the server, and go on."""
+    made = Counter[str]()
+
+    @tool(effect="at_most_once")
+    async def pay(n: int, context: ToolContext) -> str:
+        """Pay."""
+        made[f"{context.run_id} {context.key}"] += 1
+        await asyncio.sleep(0)
+        return f"paid {n}"
+
+    plan: dict[str, Sequence[Line]] = {
+        "go": [*[[call("pay", n=at)] for at in range(CALLS)], "Done."]
+    }
+    agent = Agent(PlannedModel(plan.__getitem__), tools=[pay])
+    store = PostgresStore(server.dsn)
+    run_ids = [await agent.runs(store).submit("go") for _ in range(RUNS)]
+    worker = Worker([agent], store, engine=engine)
+    serving = asyncio.create_task(worker.serve())
+
+    for at in range(STOPS):
+        while len(made) * (STOPS + 1) < RUNS * CALLS * (at + 1):  # noqa: ASYNC110 - the worker's
+            await asyncio.sleep(0)
+        await asyncio.to_thread(server.stop)
+        await asyncio.to_thread(server.start)
+    while {one.status for one in await store.overview()} != {"done"}:  # noqa: ASYNC110 - as above
+        await asyncio.sleep(0)
+    worker.stop()
+    await serving
+
+    assert {key.partition(" ")[0] for key in made} == {*run_ids}
+    assert {*made.values()} == {1}
+    assert len(made) == RUNS * CALLS
+    await store.aclose()
