@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from graphloop import Agent, tool
-from graphloop.agent.options import AgentOptions
 from graphloop.events import Resumed
 from graphloop.stores import MemoryStore, PostgresStore, RunRecord, SqliteStore
 from graphloop.testing import ScriptedModel
@@ -45,8 +44,8 @@ async def unchanged(_: object) -> None:
 
 def code(**options: Any) -> Agent:
     """Return the agent as a version of the code makes it."""
-    given: AgentOptions[None] = {"tools": [pay], **options}
-    return Agent(ScriptedModel([PAYS, "Done."], restart=True), **given)
+    model = ScriptedModel([PAYS, "Done."], restart=True)
+    return Agent(model, **{"tools": [pay], **options})
 
 
 async def parked(shared: Open) -> Sequence[str]:
