@@ -38,6 +38,11 @@ def pay(amount: int) -> str:
     return f"paid {amount}"
 
 
+def is_good(_: object) -> bool:
+    """Accept each answer."""
+    return True
+
+
 async def unchanged(_: object) -> None:
     """Prepare nothing, in an event of its own."""
 
@@ -45,7 +50,8 @@ async def unchanged(_: object) -> None:
 def code(**options: Any) -> Agent:
     """Return the agent as a version of the code makes it."""
     model = ScriptedModel([PAYS, "Done."], restart=True)
-    return Agent(model, **{"tools": [pay], **options})
+    given: dict[str, Any] = {"tools": [pay], **options}
+    return Agent(model, **given)
 
 
 async def parked(shared: Open) -> Sequence[str]:
@@ -100,7 +106,7 @@ async def test_the_same_code_goes_on(shared: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"instructions": "Be brief."}, {"verify": lambda _: True}, {"max_steps": 9}]
+    "options", [{"instructions": "Be brief."}, {"verify": is_good}, {"max_steps": 9}]
 )
 async def test_other_code_that_folds_goes_on_and_is_told(
     shared: Open, options: dict[str, Any]
