@@ -7,10 +7,10 @@ driver's clean-up never reaches what outlives it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from graphloop.events import Event
-from graphloop.stores.base import Ask, Posted, ReleaseStatus, RunRecord
+from graphloop.stores.base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 
@@ -96,6 +96,13 @@ class MortalStore:
         """Return how a run stands."""
         self._alive()
         return await self.disk.record(run_id)
+
+    async def page(
+        self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
+    ) -> Sequence[RunRecord]:
+        """Return how some runs stand."""
+        self._alive()
+        return await self.disk.page(statuses, graph, after=after, limit=limit)
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return how the runs stand."""

@@ -3,6 +3,7 @@
   graphloop runs --store runs.db
   graphloop runs --store runs.db --all
   graphloop runs --store runs.db --status interrupted --json
+  graphloop runs --store runs.db --status parked --limit 50
 
 The status of a run:
 
@@ -24,8 +25,8 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias, final, get_args
+from dataclasses import dataclass, field
+from typing import Annotated, Final, NamedTuple, TypeAlias, cast, final, get_args
 
 import typer
 from rich.console import Console
@@ -34,17 +35,27 @@ from rich.text import Text as Styled
 
 from ..errors import ConfigError, nearest
 from ..events import Cancelled, EffectFailed
-from ..stores import Catalog, ReleaseStatus, RunRecord, Store, graph_name_of, parent_of
+from ..stores import (
+    Catalog,
+    ReleaseStatus,
+    RunRecord,
+    RunStatus,
+    Store,
+    graph_name_of,
+    parent_of,
+)
 from .display import ask_text
 from .errors import Status, tell_error
 from .options import Json, StorePath, Text
 from .stored import Start, answers_text, opened
-from .text import clean, counted, one_line, safe_json, time_text, wrapped
+from .text import clean, one_line, safe_json, time_text, wrapped
 
 __all__ = ["runs_command"]
 
 STATUSES: Final[tuple[str, ...]] = ("ready", "running", *get_args(ReleaseStatus))
-OVER: Final = ("done", "failed", "cancelled")
+OVER: Final[tuple[RunStatus, ...]] = ("done", "failed", "cancelled")
+OPEN: Final[tuple[RunStatus, ...]] = ("ready", "running", "interrupted", "parked", "blocked")
+PAGE: Final = 500
 STYLES: Final = {
     "parked": "yellow",
     "running": "cyan",
@@ -67,6 +78,26 @@ Wanted: TypeAlias = Annotated[
 Everything: TypeAlias = Annotated[bool, typer.Option("--all", help="Also the runs that are over.")]
 
 
+OfAgent: TypeAlias = Annotated[
+    Text, typer.Option("--agent", metavar="NAME", help="Only runs of the agent of this name.")
+]
+After: TypeAlias = Annotated[
+    Text, typer.Option("--after", metavar="RUN", help="Only runs that were created after this run.")
+]
+Limit: TypeAlias = Annotated[
+    int | None, typer.Option("--limit", metavar="NUMBER", min=1, help="The most runs to print.")
+]
+
+
+class _Listing(NamedTuple):
+    """The runs that a listing has: their statuses (empty for all), their agent and their place."""
+
+    statuses: tuple[RunStatus, ...]
+    agent: str | None
+    after: str
+    limit: int
+
+
 @final
 @dataclass(frozen=True)
 class _Row:
@@ -74,15 +105,18 @@ class _Row:
 
     record: RunRecord
     status: str
-    answers: Mapping[str, str]
+    answers: Mapping[str, str] = field(default_factory=dict[str, str])
     why: str = ""
 
 
-def runs_command(
+def runs_command(  # noqa: PLR0913 - the options of a command are its parameters
     *,
     store: StorePath = None,
     status: Wanted = None,
+    agent: OfAgent = None,
     everything: Everything = False,
+    after: After = None,
+    limit: Limit = None,
     as_json: Json = False,
 ) -> Status:
     """Print the runs of a store; without `--all` or `--status`, only runs that are not over."""
@@ -91,40 +125,59 @@ def runs_command(
             f"--status: expected {', '.join(STATUSES)}, found {status!r}."
             f"{nearest(status, STATUSES)}"
         )
-    rows = asyncio.run(_rows(store))
-    shown = [
-        row
-        for row in rows
-        if (row.status == status if status else everything or row.status not in OVER)
-    ]
+    statuses = () if everything else OPEN
+    if status is not None:
+        statuses = (cast("RunStatus", status),)  # It is one of them.
+    given = _Listing(statuses, agent, after or "", sys.maxsize if limit is None else limit)
+    shown, hint = asyncio.run(_rows(store, given))
     if as_json:
         for row in shown:
             sys.stdout.write(f"{safe_json(json.dumps(_json(row), ensure_ascii=False))}\n")
         return Status.OK
     if shown:
         _print(shown)
-    hidden = len(rows) - len(shown)
-    if hidden and status is None:
-        tell_error(f"{counted(hidden, 'run')} that {'is' if hidden == 1 else 'are'} over: --all")
-    elif not shown:
-        tell_error("no such run" if rows else "no runs")
+    if hint:
+        tell_error(hint)
     return Status.OK
 
 
-async def _rows(where: str | None) -> Sequence[_Row]:
+async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str]:
+    """Return the rows of a listing, and a hint at the runs that it leaves out."""
     async with opened(where) as store:
-        records = (
-            await store.overview() if isinstance(store, Catalog) else await _from_journals(store)
-        )
-        return [
+        if not isinstance(store, Catalog):
+            # Journals tell no status, so none of their runs has one that is asked for.
+            known = await _from_journals(store)
+            rows = [_Row(one, "") for one in known if given.statuses in ((), OPEN)]
+            return rows, "" if rows else "no such run" if known else "no runs"
+        found = await _listed(store, given)
+        rows = [
             _Row(
                 record,
-                record.status if isinstance(store, Catalog) else "",
+                record.status,
                 await answers_text(store, record.run_id) if record.asks else {},
                 await _why(store, record),
             )
-            for record in records
+            for record in found
         ]
+        if len(rows) == given.limit:
+            return rows, f"the runs that follow: --after {found[-1].run_id}"
+        if given.statuses == OPEN and await store.page(OVER, None, after="", limit=1):
+            return rows, "runs that are over: --all"
+        is_empty = not rows and not await store.page((), None, after="", limit=1)
+        return rows, "no runs" if is_empty else "" if rows else "no such run"
+
+
+async def _listed(store: Catalog, given: _Listing) -> Sequence[RunRecord]:
+    """Read a listing page by page."""
+    found: list[RunRecord] = []
+    after = given.after
+    while size := min(PAGE, given.limit - len(found)):
+        page = await store.page(given.statuses, given.agent, after=after, limit=size)
+        found += page
+        if len(page) < size:
+            break
+        after = page[-1].run_id
+    return found
 
 
 async def _why(store: Store, record: RunRecord) -> str:

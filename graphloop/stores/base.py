@@ -249,6 +249,24 @@ class Catalog(Protocol):
         """
         ...
 
+    async def page(
+        self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
+    ) -> Sequence[RunRecord]:
+        """Return runs in the order of their creation, from the one that follows the run `after`.
+
+        The cost depends on the size of the page, for the statuses of runs that are not over.
+
+        Args:
+            statuses: the statuses of the wanted runs; empty for all.
+            graph: the name of their graph; None for all.
+            after: the id of the last run of the page before; empty for the first page.
+            limit: the most runs to return.
+
+        Raises:
+            UnknownRun: the store has no run `after`, perhaps no longer.
+        """
+        ...
+
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants.
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
 from ..events import Cancelled, ChildEnded, Event, Started
-from .base import Ask, Bulk, Catalog, Lookup, Refusal, RunRecord, Store
+from .base import Ask, Bulk, Catalog, Lookup, Refusal, RunRecord, RunStatus, Store
 
 __all__ = [
     "COMMANDS_FROM",
@@ -27,6 +27,7 @@ __all__ = [
     "NAMED_MAX",
     "CommandKind",
     "RunCommand",
+    "WantedPage",
     "commands_in",
     "family_of",
     "fork",
@@ -86,6 +87,15 @@ class RunCommand(Struct, frozen=True, gc=False):
         return "/cancel" if self.kind == "cancel" else f"/{self.kind}/{self.signal_id}"
 
 
+class WantedPage(Struct, frozen=True, gc=False):
+    """A page of a listing, as `Catalog.page` is asked for it."""
+
+    statuses: Collection[RunStatus]
+    graph: str | None
+    after: str
+    limit: int
+
+
 def is_command(key: str) -> bool:
     """Whether a mailbox keeps a command under this key, rather than an answer."""
     return key.startswith(COMMANDS_FROM)
@@ -118,13 +128,15 @@ def within_bounds(root: str) -> tuple[str, str, str, str]:
     return root, root.rpartition("/")[0], f"{root}/", f"{root}{AFTER_SLASH}"
 
 
-def records_of(rows: Collection[tuple[Any, ...]], root: str | None) -> tuple[RunRecord, ...]:
+def records_of(
+    rows: Collection[tuple[Any, ...]], root: str | None, *, cut: bool = False
+) -> tuple[RunRecord, ...]:
     """Return the records of the rows of a database, without the parent of `root`.
 
     A row has the run's id, graph, status, number of events, two times, questions, target and
-    refusals.
+    refusals. If the rows are `cut` out of more, the parents of their runs need not be among them.
     """
-    known = {row[0] for row in rows}
+    known = {row[0].rpartition("/")[0] if cut else row[0] for row in rows}
     return tuple(
         RunRecord(
             run_id,

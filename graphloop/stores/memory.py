@@ -221,7 +221,23 @@ class MemoryStore:
 
     async def record(self, run_id: str) -> RunRecord:
         """Return the record of one run."""
-        return self._record(run_id, self._run(run_id), self._kept)
+        return self._record(run_id, self._run(run_id), self._family(run_id.partition("/")[0]))
+
+    async def page(
+        self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
+    ) -> Sequence[RunRecord]:
+        """Return runs in the order of their creation, from the one that follows the run `after`."""
+        known = self._runs()
+        ids = [*known]
+        if after:
+            self._run(after)  # Raises if there is no such run.
+        found = [
+            self._record(run_id, known[run_id], (run_id.rpartition("/")[0],))
+            for run_id in ids[ids.index(after) + 1 if after else 0 :]
+            if graph in (None, graph_name_of(known[run_id].events[0]))
+            if not statuses or self._status(run_id, known[run_id]) in statuses
+        ]
+        return found[:limit]
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""

@@ -14,7 +14,7 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import partial
 from hashlib import sha256
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
@@ -61,7 +61,8 @@ def _compound(value: object, within: tuple[int, ...]) -> str:
         call = cast("partial[object]", value)
         return f"partial{_form((call.func, call.args, call.keywords), within)}"
     if isinstance(value, NodeGraph):
-        return _form((value.name, value.start, value.table, value.nodes), within)
+        graph: NodeGraph[Any] = value
+        return _form((graph.name, graph.start, graph.table, graph.nodes), within)
     if callable(value) and hasattr(value, "__qualname__"):
         return _name(value)
     return f"{_name(type(value))}{_form(_parameters(value), within)}"

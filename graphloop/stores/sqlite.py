@@ -21,11 +21,11 @@ from typing import TypeVar, final
 from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
-from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord
+from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .codec import Codec
 from .diagnosis import Survey
-from .journals import graph_name_of, unknown_run, wake_at
+from .journals import WantedPage, graph_name_of, unknown_run, wake_at
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -215,6 +215,14 @@ class SqliteStore:
         if record is None:
             raise unknown_run(run_id, self._path, await self.runs())
         return record
+
+    async def page(
+        self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
+    ) -> Sequence[RunRecord]:
+        """Return runs in the order of their creation, from the one that follows the run `after`."""
+        wanted = WantedPage(statuses, graph, after, limit)
+        work = partial(sqlite_reading.page_of, now=self._clock(), wanted=wanted)
+        return await self._read(work, ())
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""

@@ -6,17 +6,18 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
-from ..errors import StoreError
+from ..errors import StoreError, UnknownRun
 from ..events import Event
-from .base import RunRecord, RunStatus
+from .base import ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
-from .journals import COMMANDS_FROM, COMMANDS_UPTO, records_of, within_bounds
+from .journals import COMMANDS_FROM, COMMANDS_UPTO, WantedPage, records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
@@ -24,6 +25,7 @@ __all__ = [
     "commands_to",
     "one_record",
     "overview",
+    "page_of",
     "read",
     "read_journal",
     "ready",
@@ -50,6 +52,21 @@ READY: Final = (
     "WHERE next_seq > 1 AND instr(run_id, '/') = 0 ORDER BY band, updated, run_id"
 )
 IN_ORDER: Final = "ORDER BY number"
+STORED: Final = frozenset[str](("ready", *get_args(ReleaseStatus)))
+"""The statuses that a row may have."""
+PAGE_OF_ALL: Final = (
+    "AND number > :after AND (:graph IS NULL OR graph = :graph) ORDER BY number LIMIT :limit"
+)
+# Each status has a branch, which an index reads in order; few runs have an owner.
+PAGE: Final = (
+    "AND number > :after AND (:graph IS NULL OR graph = :graph) AND number IN ({branches}"
+    "SELECT number FROM run WHERE owner IS NOT NULL AND number > :after) ORDER BY number"
+)
+BRANCH: Final = (
+    "SELECT number FROM (SELECT number FROM run WHERE status = '{status}' AND owner IS NULL "
+    "AND next_seq > 1 AND number > :after AND (:graph IS NULL OR graph = :graph) "
+    "ORDER BY number LIMIT :limit) UNION ALL "
+)
 
 
 def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
@@ -166,6 +183,38 @@ def one_record(connection: Connection, now: float, run_id: str) -> RunRecord | N
     ).fetchall()
     found = records_of([_standing(row, now) for row in rows], run_id)
     return found[0] if found else None
+
+
+def page_of(connection: Connection, now: float, wanted: WantedPage) -> Sequence[RunRecord]:
+    """Return a page of a listing.
+
+    Raises:
+        UnknownRun: there is no run after which it could begin.
+    """
+    given = {
+        "after": _number_of(connection, wanted.after),
+        "graph": wanted.graph,
+        "limit": wanted.limit,
+    }
+    query = RECORDS + PAGE_OF_ALL
+    if wanted.statuses:
+        branches = [BRANCH.format(status=status) for status in wanted.statuses if status in STORED]
+        query = RECORDS + PAGE.format(branches="".join(branches))
+    # Whether the driver of a run is there, only this process can tell: "running" is not in a row.
+    standing = (_standing(row, now) for row in connection.execute(query, given))
+    told = (row for row in standing if row[2] in wanted.statuses or not wanted.statuses)
+    return records_of([*islice(told, wanted.limit)], None, cut=True)
+
+
+def _number_of(connection: Connection, run_id: str) -> int:
+    if not run_id:
+        return 0
+    row = connection.execute(
+        "SELECT number FROM run WHERE run_id = ? AND next_seq > 1", (run_id,)
+    ).fetchone()
+    if row is None:
+        raise UnknownRun(f"no run {run_id!r} in this store: expected the last run of a page.")
+    return int(row[0])
 
 
 def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:

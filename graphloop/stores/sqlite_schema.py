@@ -64,6 +64,7 @@ TABLES: Final = (
     "CREATE INDEX run_ready ON run(graph, updated) "
     "WHERE status IN('ready', 'interrupted', 'blocked')",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
+    "CREATE INDEX run_status ON run(status, number)",
     """CREATE TABLE entry(
          id INTEGER PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL,
          ts REAL NOT NULL) STRICT""",

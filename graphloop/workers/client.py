@@ -12,6 +12,7 @@ it resumes the run.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +40,8 @@ from ..stores import (
 
 __all__ = ["Client", "Ended", "Journaled"]
 
+PAGE: Final = 200
+"""The most runs that a listing reads at once."""
 OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})
 
 
@@ -209,12 +212,33 @@ class Client:
                 await asyncio.sleep(self._poll_s)
 
     async def runs(
-        self, *, status: RunStatus | None = None, agent: str | None = None
+        self,
+        *,
+        status: RunStatus | None = None,
+        agent: str | None = None,
+        after: str = "",
+        limit: int | None = None,
     ) -> AsyncIterator[RunRecord]:
-        """Yield the records of the runs that have this status and belong to this agent."""
-        for record in await self._catalog.overview():
-            if status in (None, record.status) and agent in (None, record.graph):
+        """Yield the records of runs in the order of their creation, read page by page.
+
+        Args:
+            status: the status of the wanted runs; by default, any.
+            agent: the name of their agent; by default, any.
+            after: the id of a run: those that follow it are wanted.
+            limit: the most runs to yield; by default, all.
+
+        Raises:
+            UnknownRun: the store has no run `after`.
+        """
+        statuses = () if status is None else (status,)
+        remaining = sys.maxsize if limit is None else limit
+        while remaining > 0:
+            size = min(PAGE, remaining)
+            page = await self._catalog.page(statuses, agent, after=after, limit=size)
+            for record in page:
+                after = record.run_id
                 yield record
+            remaining = remaining - size if len(page) == size else 0
 
     async def _command(self, run_id: str, kind: CommandKind, text: str, signal_id: str) -> Posted:
         root, slash, _ = run_id.partition("/")

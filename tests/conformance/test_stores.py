@@ -30,6 +30,7 @@ from graphloop.stores.base import (
     Meters,
     Refusal,
     ReleaseStatus,
+    RunStatus,
     Store,
 )
 from graphloop.stores.journals import fork
@@ -639,6 +640,42 @@ def test_the_record_of_a_run_is_found_by_its_id(open_shared: OpenShared) -> None
     do(scenario())
 
 
+def test_pages_are_all_runs_in_their_order(open_shared: OpenShared) -> None:
+    """Whatever the size of a page is; a page that follows no run is refused."""
+
+    async def scenario() -> None:
+        store = open_shared()
+        run_ids = [*(f"run-{at}" for at in range(5)), "run-1/c0.0"]
+        for run_id in run_ids:
+            await store.append(run_id, 1, started(run_id))
+        for run_id in run_ids[1:4]:
+            await store.claim(run_id)
+            if run_id != "run-3":
+                await store.release(run_id, "parked", [ASK])
+        for statuses, found in (
+            ((), run_ids),
+            (("parked",), ["run-1", "run-2"]),
+            (("running",), ["run-3"]),
+            (("running", "ready"), ["run-0", "run-3", "run-4", "run-1/c0.0"]),
+            (("done",), []),
+        ):
+            wanted = convert(statuses, tuple[RunStatus, ...])
+            for size in (1, 2, 9):
+                pages: list[str] = []
+                while page := await store.page(
+                    wanted, "a graph", after=pages[-1] if pages else "", limit=size
+                ):
+                    assert len(page) <= size
+                    assert [*page] == [await store.record(one.run_id) for one in page]
+                    pages += [one.run_id for one in page]
+                assert pages == found
+        assert not await store.page((), "another graph", after="", limit=9)
+        with pytest.raises(UnknownRun, match="'gone'"):
+            await store.page((), None, after="gone", limit=9)
+
+    do(scenario())
+
+
 def test_the_first_answer_wins(open_shared: OpenShared) -> None:
     """Two people approve at once; a browser sends its form twice. The run hears one answer."""
     store = open_shared()
@@ -720,6 +757,10 @@ def test_journals_are_kept_all_or_none(open_shared: OpenShared) -> None:
 RUN_IDS = st.sampled_from(["a", "a/b", "a/b/c", "b", "c"])
 SHORT = st.sampled_from(["x", "y"])
 REFUSALS = (Refusal("new", "no tool"), Refusal("other", "no node", 3), Refusal("new", "no model"))
+PAGED: tuple[tuple[RunStatus, ...], ...] = (
+    *((), ("parked", "ready")),
+    *(("running", "interrupted"), ("blocked",)),
+)
 OPERATIONS = st.one_of(
     st.tuples(st.just("append"), RUN_IDS, st.integers(1, 4)),
     st.tuples(st.just("append_all"), RUN_IDS, RUN_IDS),
@@ -755,6 +796,21 @@ async def released(store: Shared, run_id: str, status: str, seen: int) -> None:
     await store.release(run_id, told, asks[seen:], seen=seen, wake_s=wake_s, refusal=refusal)
 
 
+async def all_of(store: Shared) -> object:
+    """Return all that can be told of a store."""
+    run_ids = await store.runs()
+    journals = {run_id: tuple(await store.load(run_id)) for run_id in run_ids}
+    answers = {run_id: await store.posted(run_id) for run_id in run_ids}
+    queue = await store.ready({"a graph"}, 9, revisions=["new"] if len(run_ids) > 2 else ())
+    records = [await store.record(run_id) for run_id in run_ids]
+    pages = [
+        tuple(await store.page(statuses, "a graph", after=after, limit=2))
+        for statuses in PAGED
+        for after in ("", *run_ids[:1])
+    ]
+    return journals, answers, records, pages, await store.overview(), list(queue)
+
+
 async def outcome(store: Shared, operation: Operation) -> object:
     """Do one operation, and return all that can be told of the store afterwards."""
     said: object = None
@@ -784,17 +840,7 @@ async def outcome(store: Shared, operation: Operation) -> object:
                 raise AssertionError(operation)
     except StoreError as error:
         said = type(error), "taken" in str(error), "no run" in str(error)
-    return said, await contents(store)
-
-
-async def contents(store: Shared) -> object:
-    """Return all that can be told of a store."""
-    run_ids = await store.runs()
-    journals = {run_id: tuple(await store.load(run_id)) for run_id in run_ids}
-    answers = {run_id: await store.posted(run_id) for run_id in run_ids}
-    queue = await store.ready({"a graph"}, 9, revisions=["new"] if len(run_ids) > 2 else ())
-    records = [await store.record(run_id) for run_id in run_ids]
-    return journals, answers, records, await store.overview(), list(queue)
+    return said, await all_of(store)
 
 
 @settings(max_examples=60, deadline=None)

@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Final, LiteralString
 
-from ...errors import StoreError
+from ...errors import StoreError, UnknownRun
 from ...events import Event
 from ..base import RunRecord
 from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
-from ..journals import COMMANDS_FROM, COMMANDS_UPTO, records_of, within_bounds
+from ..journals import COMMANDS_FROM, COMMANDS_UPTO, WantedPage, records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep
 from .schema import Link
@@ -25,6 +25,7 @@ __all__ = [
     "posted_answers",
     "posted_commands",
     "waiting_ids",
+    "wanted_page",
 ]
 
 RECORDS: Final[LiteralString] = (
@@ -38,6 +39,22 @@ RECORDS: Final[LiteralString] = (
 )
 WITHIN: Final[LiteralString] = "AND (run_id IN (%s, %s) OR (run_id >= %s AND run_id < %s)) "
 IN_ORDER: Final[LiteralString] = "ORDER BY number"
+NUMBERS_OF_ALL: Final[LiteralString] = (
+    "SELECT number FROM run WHERE begun AND number > %(after)s "
+    "AND (%(graph)s::text IS NULL OR graph = %(graph)s) ORDER BY number LIMIT %(limit)s"
+)
+# The order is that of the index: a rare status is found without a look at the others.
+NUMBERS_LEFT: Final[LiteralString] = (
+    "SELECT number FROM run WHERE status = %(status)s AND owner IS NULL AND begun "
+    "AND number > %(after)s AND (%(graph)s::text IS NULL OR graph = %(graph)s) "
+    "ORDER BY status, number LIMIT %(limit)s"
+)
+# Few runs have an owner.
+NUMBERS_OWNED: Final[LiteralString] = (
+    "SELECT number FROM run WHERE owner IS NOT NULL AND number > %(after)s AND begun "
+    "AND (%(graph)s::text IS NULL OR graph = %(graph)s) AND (CASE WHEN owner IN "
+    "(SELECT name FROM live) THEN 'running' ELSE 'interrupted' END) = ANY(%(statuses)s)"
+)
 
 # Only a child's id has a slash. A row that another transaction changes now is another worker's.
 READY: Final[LiteralString] = (
@@ -143,6 +160,32 @@ def found_record(link: Link, run_id: str) -> RunRecord | None:
     ids = run_id, run_id.rpartition("/")[0]
     found = records_of(link.execute(RECORDS + "AND run_id IN (%s, %s)", ids).fetchall(), run_id)
     return found[0] if found else None
+
+
+def wanted_page(link: Link, wanted: WantedPage) -> Sequence[RunRecord]:
+    """Return a page of a listing.
+
+    Raises:
+        UnknownRun: there is no run after which it could begin.
+    """
+    row: tuple[int] | None = (0,)
+    if wanted.after:
+        known = "SELECT number FROM run WHERE run_id = %s AND begun"
+        row = link.execute(known, (wanted.after,)).fetchone()
+    if row is None:
+        raise UnknownRun(f"no run {wanted.after!r} in this store: expected the last of a page.")
+    given = {
+        "after": row[0],
+        "graph": None if wanted.graph is None else stored_text(wanted.graph),
+        "statuses": [*wanted.statuses],
+        "limit": wanted.limit,
+    }
+    numbers = [*link.execute(NUMBERS_OWNED if wanted.statuses else NUMBERS_OF_ALL, given)]
+    for status in wanted.statuses:
+        numbers += link.execute(NUMBERS_LEFT, {**given, "status": status})
+    chosen = sorted([number for (number,) in numbers])[: wanted.limit]
+    rows = link.execute(RECORDS + "AND number = ANY(%s) " + IN_ORDER, (chosen,)).fetchall()
+    return records_of(rows, None, cut=True)
 
 
 def waiting_ids(

@@ -70,6 +70,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     "CREATE INDEX run_ready ON run(graph, updated) "
     "WHERE status IN('ready', 'interrupted', 'blocked')",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
+    "CREATE INDEX run_status ON run(status, number)",
     """CREATE TABLE entry(
          run bigint NOT NULL, seq int NOT NULL CHECK(seq >= 1), kind text NOT NULL,
          data bytea NOT NULL, ts float8 NOT NULL DEFAULT now_s(), PRIMARY KEY(run, seq))""",

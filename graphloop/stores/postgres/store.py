@@ -22,11 +22,11 @@ import psycopg
 
 from ...errors import ConfigError, StoreError, UnknownRun
 from ...events import Event
-from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord
+from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import graph_name_of, wake_at
+from ..journals import WantedPage, graph_name_of, wake_at
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
@@ -218,6 +218,13 @@ class PostgresStore:
         if record is None:
             raise UnknownRun(f"no run {run_id!r} in {self._place}")
         return record
+
+    async def page(
+        self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
+    ) -> Sequence[RunRecord]:
+        """Return runs in the order of their creation, from the one that follows the run `after`."""
+        wanted = WantedPage(statuses, graph, after, limit)
+        return await self._read(partial(reading.wanted_page, wanted=wanted))
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""

@@ -6,7 +6,7 @@ import asyncio
 import re
 
 from graphloop.cli.errors import Status
-from graphloop.stores.base import Ask, ReleaseStatus
+from graphloop.stores.base import Ask, Refusal, ReleaseStatus
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore
 from tests.unit.cli.command_line import shown, write
@@ -58,13 +58,18 @@ def make_desks() -> None:
     write({"pay/agent.py": GATED, "pay/script.yaml": GATED_SCRIPT, "team/agent.py": TEAM})
 
 
-def left(run_id: str, *asks: Ask, status: ReleaseStatus = "parked") -> str:
+def left(
+    run_id: str,
+    *asks: Ask,
+    status: ReleaseStatus = "parked",
+    refusal: Refusal | None = None,
+) -> str:
     """Leave a run with questions, as a driver does, and return its id."""
 
     async def leave() -> None:
         store = SqliteStore("runs.db")
         await store.claim(run_id)
-        await store.release(run_id, status, asks)
+        await store.release(run_id, status, asks, refusal=refusal)
         await store.aclose()
 
     asyncio.run(leave())

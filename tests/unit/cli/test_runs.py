@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
-from graphloop.stores.base import Ask
+from graphloop.stores.base import Ask, Refusal
 from tests.unit.cli.command_line import STORE, here, refused, shown, write
 from tests.unit.cli.pay_desk import TWO_CALLS, left, parked, timeless
 from tests.unit.cli.terminal import Terminal
@@ -64,7 +64,7 @@ def test_child_runs_are_listed_below_their_parents() -> None:
 def test_runs_that_are_over_are_listed_on_request() -> None:
     shown("run", "team", *STORE, "--approve", "always")
 
-    assert listed() == ("", "2 runs that are over: --all\n")
+    assert listed() == ("", "runs that are over: --all\n")
     assert len(listed("--all")[0].splitlines()) == 3
     assert len(listed("--status", "done")[0].splitlines()) == 3
     assert listed("--status", "parked") == ("", "no such run\n")
@@ -146,3 +146,28 @@ def test_a_failed_run_says_why() -> None:
     assert "failed" in text.splitlines()[1]
     assert "the server is down" in text.splitlines()[2]
     assert "the server is down" in json.loads(listed("--all", "--json")[0])["why"]
+
+
+def test_a_listing_is_read_page_by_page() -> None:
+    """The last line of a page says how the next one is asked for."""
+    first, second, third = parked(), parked(), parked()
+
+    printed, hint = listed("--status", "parked", "--limit", "2")
+    assert [line.split()[0] for line in printed.splitlines()[1:3]] == [first[:8], second[:8]]
+    assert hint == f"the runs that follow: --after {second}\n"
+    printed, hint = listed("--status", "parked", "--limit", "2", "--after", second)
+    assert printed.splitlines()[1].split()[0] == third[:8]
+    assert hint == ""
+    assert listed("--agent", "nobody") == ("", "no such run\n")
+    lost = here("runs", *STORE, "--after", "x")
+    assert (lost.returncode, "no run 'x'" in lost.stderr) == (Status.FAILED, True)
+
+
+def test_a_blocked_run_says_why() -> None:
+    """Which event does not fit the code of the last worker that tried."""
+    run_id = parked()
+    left(run_id, status="blocked", refusal=Refusal("new", "event 7 does not fit", 7))
+
+    assert listed("--status", "blocked")[0].splitlines()[-1] == (
+        f"{run_id[:8]} blocked: event 7 does not fit"
+    )

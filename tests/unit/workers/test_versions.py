@@ -11,7 +11,6 @@ from typing import Any, Unpack
 import pytest
 
 from graphloop import Agent, tool
-from graphloop.agent.options import AgentOptions
 from graphloop.events import Resumed
 from graphloop.stores import MemoryStore, PostgresStore, RunRecord, SqliteStore
 from graphloop.testing import ScriptedModel
@@ -37,6 +36,11 @@ def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 def pay(amount: int) -> str:
     """Pay."""
     return f"paid {amount}"
+
+
+def is_good(_: object) -> bool:
+    """Accept each answer."""
+    return True
 
 
 async def unchanged(_: object) -> None:
@@ -101,7 +105,7 @@ async def test_the_same_code_goes_on(shared: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"instructions": "Be brief."}, {"verify": lambda _: True}, {"max_steps": 9}]
+    "options", [{"instructions": "Be brief."}, {"verify": is_good}, {"max_steps": 9}]
 )
 async def test_other_code_that_folds_goes_on_and_is_told(
     shared: Open, options: AgentOptions[None]
