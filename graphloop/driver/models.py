@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from contextlib import suppress
 from math import inf, isfinite
 from time import monotonic
 from types import coroutine
@@ -174,6 +175,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     share_s: float = inf
     _stream: AsyncGenerator[StreamItem, None] | None = None
     answer: ModelReplied | EffectFailed | None = None
+    _cut: BaseException | None = None
     _other_seen: bool = False
 
     @coroutine
@@ -186,17 +188,19 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         """
         talk = self.talk = self.talk or self._talk()
         while self.answer is None:
-            if isinstance(said, LIVE):
-                return said
             if said is ASK:
                 said = talk.send(None)
-                continue
-            try:
-                yield said
-            except BaseException as error:  # noqa: BLE001 - the model may handle a cancellation
-                said = talk.throw(error)
             else:
-                said = talk.send(None)
+                try:
+                    yield said
+                except BaseException as error:  # noqa: BLE001 - the model may handle it
+                    said = talk.throw(error)
+                else:
+                    said = talk.send(None)
+            if isinstance(said, LIVE):
+                return said
+            if self._cut is not None:
+                raise self._cut
         self.talk = None  # It holds this object.
         return self.answer
 
@@ -225,7 +229,9 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                         yield item
                 elif self._is_delta(item) and is_shown:
                     yield item
-        except BaseException as error:  # noqa: BLE001 - `_fail` raises what is no failure
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - `__anext__` raises what is no failure
             self._fail(error)
         yield ASK
 
@@ -258,13 +264,15 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         return False
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the failure that answers the call; raise what is no failure, like a cancellation."""
+        """Keep the failure that answers the call, or what is no failure, such as a cancellation."""
         if isinstance(error, asyncio.CancelledError):
-            error = cancelled_inside(error)
+            with suppress(asyncio.CancelledError):  # The task itself was cancelled.
+                error = cancelled_inside(error)
         elif isinstance(error, StopAsyncIteration):
             error = BadReply(f"model {self.effect.model!r} ended its stream without a reply")
         if not isinstance(error, Exception):
-            raise error
+            self._cut = error
+            return
         used = self.reported is not None and self.reported.usage != NOTHING_YET.usage
         content_seen = self._other_seen or bool(self.said)
         if not (used or content_seen):
