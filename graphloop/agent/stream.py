@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Generic, final
 
-from ..driver import ASK, AsyncDriver, InFlight, Seen, unseen_costs
+from ..driver import AsyncDriver, InFlight, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
-from ..parts import ErrorPart, Finish, ObjectDelta, Part, RunView, Warned
-from ..providers import DELTAS, TextDelta
+from ..parts import ErrorPart, Finish, ObjectDelta, Part, RunView, Warned, texts_of
+from ..providers import DELTAS, Delta, Restarted
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage, evolve
@@ -86,7 +86,7 @@ class RunStream(Generic[OutputT_co, S]):
 
         Raises: the error of `result`, after the last delta.
         """
-        return self._texts()
+        return texts_of(self._look())
 
     @property
     def object_stream(self) -> AsyncIterator[object]:
@@ -249,24 +249,31 @@ class RunStream(Generic[OutputT_co, S]):
                 # Until another reader comes, deltas need no detour over the driver's generator.
                 self._reader = me
                 while self._reader is me and (talk := flight.talk) is not None:
-                    try:
-                        said = talk(None)
-                    except BaseException as error:
-                        await self._break_off(error, iterated=False)
-                        raise
+                    said = talk(None)
                     if not isinstance(said, DELTAS):
-                        await self._pull(at, said=said)
-                        break
+                        said = await self._heard(flight, said)
+                        if said is None:
+                            break
                     parts.append(said)
                     at += 1
                     yield said
 
-    async def _texts(self) -> AsyncGenerator[str, None]:
-        async for part in self._look():
-            if isinstance(part, TextDelta):
-                yield part.text
-            elif isinstance(part, ErrorPart):
-                raise part.error
+    async def _heard(self, flight: InFlight[S], said: object) -> Delta | None:
+        """Return the delta that a model gives after a wait; None if there is no such delta."""
+        self._driven = True
+        try:
+            delta = said if isinstance(said, Restarted) else await flight.delta(said)
+        except BaseException as error:
+            await self._break_off(error, iterated=False)
+            raise
+        finally:
+            self._driven = False
+            if self._rests is not None:
+                self._rests.set()
+        if not isinstance(delta, Restarted):
+            return delta
+        self._parts += () if self._view is None else self._view.see(delta)
+        return None
 
     async def _answers(self) -> AsyncGenerator[object, None]:
         async for part in self._look():
@@ -280,20 +287,15 @@ class RunStream(Generic[OutputT_co, S]):
             self._rests = asyncio.Event()
         await self._rests.wait()
 
-    async def _pull(self, known: int, *, iterated: bool = False, said: object = ASK) -> None:
-        """Drive the run until a new part follows the first `known`; or wait for another reader.
-
-        `said` is what the model's `talk` gave in place of a delta (`InFlight.delta`).
-        """
+    async def _pull(self, known: int, *, iterated: bool = False) -> None:
+        """Drive the run until a new part follows the first `known`; or wait for another reader."""
         if self._driven:
             await self._until_rest()
             return
         self._driven, self._reader = True, None
         try:
             opened, view = self._opened or await self._open(), self._view
-            delta = None if said is ASK else await opened.driver.in_flight.delta(said)
-            seen: Seen[S] | None = delta or await anext(opened.seen, None)
-            while seen is not None:
+            async for seen in opened.seen:
                 if view is not None:
                     self._parts += view.see(seen)
                     self._flight = opened.driver.in_flight if view.is_plain else None
@@ -301,7 +303,6 @@ class RunStream(Generic[OutputT_co, S]):
                     await self._step(opened, seen)
                 if len(self._parts) > known:
                     return
-                seen = await anext(opened.seen, None)
             self._waits = opened.ports.attended and opened.waits
             if not self._waits:
                 await self._end()
@@ -333,11 +334,10 @@ class RunStream(Generic[OutputT_co, S]):
             tell(opened.driver)
         if opened.warnings:
             self._warn(*opened.warnings)
-        if not self._keep:
-            return opened
-        objects = None if opened.final is None else opened.final.view()
-        self._view = RunView(opened.graph, self.found, objects)
-        self._parts += () if self.found is None else self._view.resumed(self.found)
+        if self._keep:
+            objects = None if opened.final is None else opened.final.view()
+            self._view = RunView(opened.graph, self.found, objects)
+            self._parts += () if self.found is None else self._view.resumed(self.found)
         return opened
 
     async def _step(self, opened: RunHandle[S], seen: Step[S]) -> None:

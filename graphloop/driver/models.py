@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
+from contextlib import suppress
 from math import inf, isfinite
 from time import monotonic
 from types import coroutine
@@ -177,6 +178,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     share_s: float = inf
     _stream: AsyncGenerator[StreamItem, None] | None = None
     answer: ModelReplied | EffectFailed | Parked | None = None
+    _cut: BaseException | None = None
     _other_seen: bool = False
 
     @coroutine
@@ -190,17 +192,19 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         """
         talk = self.talk = self.talk or self._talk()
         while self.answer is None:
-            if isinstance(said, LIVE):
-                return said
             if said is ASK:
                 said = talk.send(None)
-                continue
-            try:
-                yield said
-            except BaseException as error:  # noqa: BLE001 - the model may handle a cancellation
-                said = talk.throw(error)
             else:
-                said = talk.send(None)
+                try:
+                    yield said
+                except BaseException as error:  # noqa: BLE001 - the model may handle it
+                    said = talk.throw(error)
+                else:
+                    said = talk.send(None)
+            if isinstance(said, LIVE):
+                return said
+            if self._cut is not None:
+                raise self._cut
         self.talk = None  # It holds this object.
         return self.answer
 
@@ -229,7 +233,9 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                         yield item
                 elif self._is_delta(item) and is_shown:
                     yield item
-        except BaseException as error:  # noqa: BLE001 - `_fail` raises what is no failure
+        except GeneratorExit:
+            raise
+        except BaseException as error:  # noqa: BLE001 - `__anext__` raises what is no failure
             self._fail(error)
         yield ASK
 
@@ -262,13 +268,15 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         return False
 
     def _fail(self, error: BaseException) -> None:
-        """Keep the failure that answers the call; raise what is no failure, like a cancellation."""
+        """Keep the failure that answers the call, or what is no failure, such as a cancellation."""
         if isinstance(error, asyncio.CancelledError):
-            error = cancelled_inside(error)
+            with suppress(asyncio.CancelledError):  # The task itself was cancelled.
+                error = cancelled_inside(error)
         elif isinstance(error, StopAsyncIteration):
             error = BadReply(f"model {self.effect.model!r} ended its stream without a reply")
         if not isinstance(error, Exception):
-            raise error
+            self._cut = error
+            return
         if isinstance(error, Postponed):
             due = monotonic() + error.seconds
             self.models.calls.pop(self.effect.id)

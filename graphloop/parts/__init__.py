@@ -19,7 +19,7 @@ from .kinds import (
     ToolState,
     Warned,
 )
-from .objects import ObjectView, RunView
+from .objects import ObjectView, RunView, texts_of
 from .parts import PartView
 
 __all__ = [
@@ -38,4 +38,5 @@ __all__ = [
     "ToolResultPart",
     "ToolState",
     "Warned",
+    "texts_of",
 ]

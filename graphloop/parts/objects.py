@@ -1,12 +1,13 @@
 """objects: snapshots of a run's final answer, an object that grows while the model writes it.
 
 `ObjectView` reads the parts of the run's own model. Snapshots are not validated: only the complete
-answer is checked against the schema. `RunView` returns all parts of a run, snapshots included.
+answer is checked against the schema. `RunView` returns all parts of a run, snapshots included, and
+`texts_of` the text of parts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from typing import Final, Generic, TypeVar, final
 
 from pydantic_core import from_json
@@ -16,10 +17,10 @@ from ..providers import LIVE, Live, TextDelta, ToolCallDelta
 from ..run import Run
 from ..step import Step
 from ..tools import ToolProgress
-from .kinds import ChildSeen, ObjectDelta, Part, StepFinish, StepRetry, StepStart
+from .kinds import ChildSeen, ErrorPart, ObjectDelta, Part, StepFinish, StepRetry, StepStart
 from .parts import PartView
 
-__all__ = ["ObjectView", "PartialObjects", "RunView", "partial"]
+__all__ = ["ObjectView", "PartialObjects", "RunView", "partial", "texts_of"]
 
 S = TypeVar("S")
 
@@ -120,6 +121,19 @@ class RunView(Generic[S]):
         if self._objects is not None:
             return [one for part in parts for one in (part, *self._objects.see(part))]
         return parts
+
+
+async def texts_of(parts: AsyncIterator[Part]) -> AsyncGenerator[str, None]:
+    """Yield the text of each text delta.
+
+    Raises:
+        Exception: the error of an `ErrorPart`.
+    """
+    async for part in parts:
+        if isinstance(part, TextDelta):
+            yield part.text
+        elif isinstance(part, ErrorPart):
+            raise part.error
 
 
 def partial(text: str) -> object | None:

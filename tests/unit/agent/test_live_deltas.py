@@ -12,7 +12,13 @@ from graphloop import Agent, EndReason, RunStream
 from graphloop.driver import in_flight
 from graphloop.errors import RunFailed
 from graphloop.parts import ErrorPart, Finish, Part
-from graphloop.providers.base import Delta, ReasoningDelta, TextDelta
+from graphloop.providers.base import (
+    Delta,
+    ReasoningDelta,
+    Restarted,
+    StreamItem,
+    TextDelta,
+)
 from graphloop.providers.script import Entry
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, UserMessage
@@ -254,6 +260,44 @@ async def test_a_model_that_fails_after_its_deltas_ends_the_stream_with_its_erro
     assert list(WORDS) == texts(parts)
     assert isinstance(parts[-1], ErrorPart)
     assert "out of words" in str(parts[-1].error)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("first", [False, True])
+async def test_a_restart_is_a_part_of_its_own(*, waits: bool, first: bool) -> None:
+    """The deltas before it are void, also if it arrives among them without a wait."""
+
+    @final
+    class Restarting:
+        """A model whose line breaks once, and begins anew."""
+
+        label = "restarting"
+
+        def session(self) -> Restarting:
+            """Return the model itself."""
+            return self
+
+        async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+            """Say half of it, then all of it."""
+            yield TextDelta(WORDS[0])
+            if not first:
+                yield TextDelta(WORDS[1])
+            await asyncio.sleep(0) if waits else None
+            yield Restarted()
+            for word in WORDS:
+                yield TextDelta(word)
+            yield reply("".join(WORDS))
+
+        async def aclose(self) -> None:
+            """Close nothing."""
+
+    async with asyncio.timeout(DEADLINE_S):
+        parts = await read(Agent(Restarting()).stream("go"))
+
+    kinds = [part.type for part in parts]
+    assert 1 == kinds.count("step-retry")
+    assert list(WORDS) == texts(parts[kinds.index("step-retry") :])
+    assert (1 if first else 2) == len(texts(parts[: kinds.index("step-retry")]))
 
 
 async def test_a_model_may_abort_its_own_run() -> None:

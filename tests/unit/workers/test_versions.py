@@ -11,6 +11,7 @@ from typing import Any, Unpack
 import pytest
 
 from graphloop import Agent, tool
+from graphloop.agent.options import AgentOptions
 from graphloop.events import Resumed
 from graphloop.stores import MemoryStore, PostgresStore, RunRecord, SqliteStore
 from graphloop.testing import ScriptedModel
