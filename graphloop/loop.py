@@ -51,7 +51,8 @@ __all__ = ["Standard", "standard_edges"]
 class Standard(NamedTuple):
     """The nodes of the standard loop that have parameters.
 
-    The loop has no `screen` unless one is given. A `Screened` model asks and judges side by side.
+    The loop has no `screen` unless one is given. A `Screened` model node calls the model while the
+    screens judge.
     """
 
     prepare: PrepareStep = PrepareStep()
@@ -65,7 +66,7 @@ class Standard(NamedTuple):
 
     @property
     def start(self) -> PrepareStep | Screen:
-        """The first node of each run, to which every other turn returns."""
+        """The first node of a run; each later turn begins there too."""
         return self.prepare if self.screen is None else self.screen
 
 
@@ -73,14 +74,14 @@ def standard_edges(nodes: Standard) -> Edges[None]:
     """Return the table of the standard loop with these nodes in it."""
     prepare, compact, model, gate, execute, verify, stop, screen = nodes
     extend, append, start = Extend(), Append(), nodes.start
-    judged: Edges[None] = {}
+    screen_row: Edges[None] = {}
     if screen is not None:
-        judged = {screen: {Passed: prepare, Blocked: append, Failed: END, Aborted: END}}
-    # `Failed` and `Aborted` end the run. They lead over `append` where the turn may hold a reply or
-    # a caller's notes: `append` answers the open calls, and keeps all of it in the history. The
-    # other rows lead to END: their turn is empty or closed, or its model call brought no reply.
+        screen_row = {screen: {Passed: prepare, Blocked: append, Failed: END, Aborted: END}}
+    # `Failed` leads to END: its turn is empty or closed, or its model call brought no reply.
+    # `Aborted` leads to `append` where the turn may hold a reply or a caller's notes: `append`
+    # answers the open calls, and keeps all of it in the history.
     return {
-        **judged,
+        **screen_row,
         # A conversation may begin with calls that have no result yet: they go to the gate.
         prepare: {Ready: model, Overflow: compact, Calls: gate, Failed: END, Aborted: END},
         compact: {Compacted: start, Cannot: append, Failed: END, Aborted: append},

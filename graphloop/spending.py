@@ -1,20 +1,28 @@
-"""The spending of a run, and its limits: tokens, money, time, and calls."""
+"""The spending of a run, and its limits: tokens, money, time, and calls.
+
+`Usage` counts the tokens of model calls, `Spent` all that a run has spent, and `Budget` limits it.
+"""
 
 from __future__ import annotations
 
 from math import isfinite
+from operator import add, sub
 from typing import Final, TypeGuard, TypeVar
 
 from msgspec import Struct
+from msgspec.structs import astuple
 
 from .errors import ConfigError
-from .values import NO_USAGE, Usage
 
 __all__ = [
     "NOTHING_SPENT",
+    "NO_DETAILS",
+    "NO_USAGE",
     "Budget",
     "ChatSoFar",
     "Spent",
+    "Usage",
+    "UsageDetails",
     "budget",
     "is_number",
     "is_whole",
@@ -24,6 +32,88 @@ __all__ = [
 ]
 
 N = TypeVar("N", int, float)
+
+
+class UsageDetails(Struct, frozen=True, omit_defaults=True, gc=False):
+    """Counts of a `Usage` that may have a price of their own, named as genai-prices names them.
+
+    All but `web_searches` are among the tokens of the `Usage`: sound, pictures and video of the
+    prompt, of the part of the prompt that was in a cache, and of the reply; and tokens written to a
+    cache that keeps them for an hour. `web_searches` is among the `server_tool_calls`.
+    """
+
+    input_audio_tokens: int = 0
+    input_image_tokens: int = 0
+    input_video_tokens: int = 0
+    cache_audio_read_tokens: int = 0
+    cache_image_read_tokens: int = 0
+    cache_video_read_tokens: int = 0
+    output_audio_tokens: int = 0
+    output_image_tokens: int = 0
+    output_video_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    web_searches: int = 0
+
+    def __add__(self, other: UsageDetails) -> UsageDetails:
+        return UsageDetails(*map(add, astuple(self), astuple(other)))
+
+    def __sub__(self, other: UsageDetails) -> UsageDetails:
+        if other is NO_DETAILS:
+            return self
+        return UsageDetails(*map(sub, astuple(self), astuple(other)))
+
+
+NO_DETAILS: Final = UsageDetails()
+"""No details: the default of a `Usage`, so that additions can skip it."""
+
+
+class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The tokens of one or more model calls.
+
+    `input_tokens` excludes tokens read from or written to a prompt cache. `output_tokens` includes
+    `reasoning_tokens`. (Providers count differently; codecs convert their counts to this form.)
+    `server_tool_calls` counts calls, not tokens: the tool calls that the provider ran itself.
+    `untold_attempts` counts attempts whose server sent content but reported no usage. `details`
+    counts again what may have a price of its own.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+    server_tool_calls: int = 0
+    untold_attempts: int = 0
+    details: UsageDetails = NO_DETAILS
+
+    @property
+    def total_tokens(self) -> int:
+        """The sum of input, output and prompt-cache tokens."""
+        cached = self.cache_read_tokens + self.cache_write_tokens
+        return self.input_tokens + self.output_tokens + cached
+
+    def __add__(self, other: Usage) -> Usage:
+        if self is NO_USAGE:
+            return other
+        if other is NO_USAGE:
+            return self
+        details = self.details
+        if other.details is not NO_DETAILS:
+            details += other.details
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cache_read_tokens + other.cache_read_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+            self.server_tool_calls + other.server_tool_calls,
+            self.untold_attempts + other.untold_attempts,
+            details,
+        )
+
+
+NO_USAGE: Final = Usage()
+"""No tokens: the default wherever usage is counted, so that additions can skip it."""
 
 
 class Spent(Struct, frozen=True, gc=False):

@@ -14,11 +14,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, TypeAlias, final
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, final
 
 from msgspec import Struct
 
 from .media import MediaPart
+from .spending import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     # For type checkers, which know `dataclasses.replace` and check the fields given to it.
@@ -225,49 +226,6 @@ def call_key(turn: int, index: int) -> str:
 def call_place(key: str) -> int:
     """Return the position of a call in its turn, from the call's key."""
     return int(key[key.rfind(".") + 1 :])
-
-
-class Usage(Struct, frozen=True, gc=False):
-    """The tokens of one or more model calls.
-
-    `input_tokens` excludes tokens read from or written to a prompt cache. `output_tokens` includes
-    `reasoning_tokens`. (Providers count differently; codecs convert their counts to this form.)
-    `server_tool_calls` counts calls, not tokens: the tool calls that the provider ran itself.
-    `untold_attempts` counts attempts whose server sent content but reported no usage.
-    """
-
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
-    reasoning_tokens: int = 0
-    server_tool_calls: int = 0
-    untold_attempts: int = 0
-
-    @property
-    def total_tokens(self) -> int:
-        """The sum of input, output and prompt-cache tokens."""
-        cached = self.cache_read_tokens + self.cache_write_tokens
-        return self.input_tokens + self.output_tokens + cached
-
-    def __add__(self, other: Usage) -> Usage:
-        if self is NO_USAGE:
-            return other
-        if other is NO_USAGE:
-            return self
-        return Usage(
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            self.cache_read_tokens + other.cache_read_tokens,
-            self.cache_write_tokens + other.cache_write_tokens,
-            self.reasoning_tokens + other.reasoning_tokens,
-            self.server_tool_calls + other.server_tool_calls,
-            self.untold_attempts + other.untold_attempts,
-        )
-
-
-NO_USAGE: Final = Usage()
-"""No tokens: the default wherever usage is counted, so that additions can skip it."""
 
 
 class Reply(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -132,12 +132,12 @@ def serving() -> Generator[str]:
             server.stop()
 
 
-def database(server: str) -> str:
-    """Create an empty database on a server, and return its DSN."""
+def database(server: str, template: str = "template1") -> str:
+    """Create a database on a server, empty or as a template of it, and return its DSN."""
     name = f"test_{os.getpid()}_{next(NUMBERS)}"
     with psycopg.connect(server, autocommit=True) as link:
         link.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
-        link.execute(f"CREATE DATABASE {name} STRATEGY file_copy".encode())
+        link.execute(f"CREATE DATABASE {name} TEMPLATE {template} STRATEGY file_copy".encode())
     return urlsplit(server)._replace(path=f"/{name}").geturl()
 
 

@@ -177,11 +177,11 @@ def asked_message(prompt: PromptInput, name: str = "prompt") -> UserMessage:
         name: the name of the question in errors.
 
     Raises:
-        ConfigError: the question is of another type or empty, or a file cannot be read or has an
-            unknown type; the message names the part.
+        ConfigError: the question is of another type, empty or blank, or a file cannot be read or
+            has an unknown type; the message names the part.
     """
     if isinstance(prompt, str):
-        return UserMessage(prompt)
+        return refuse_blank(UserMessage(prompt), name)
     if not isinstance(prompt, list | tuple) or not prompt:
         found = type(prompt).__name__ if prompt else "nothing"
         raise ConfigError(
@@ -189,7 +189,22 @@ def asked_message(prompt: PromptInput, name: str = "prompt") -> UserMessage:
             "give a list such as ['What is it?', Path('a.png')]."
         )
     parts = [_prompt_part(f"{name}[{at}]", part) for at, part in enumerate(prompt)]
-    return UserMessage(tuple(parts))
+    return refuse_blank(UserMessage(tuple(parts)), name)
+
+
+def refuse_blank(message: UserMessage, name: str) -> UserMessage:
+    """Return a question that says something.
+
+    Raises:
+        ConfigError: it has only spaces, which a model would answer by a guess, or an API refuses.
+    """
+    content = message.content
+    parts = (TextPart(content),) if isinstance(content, str) else content
+    if any(not isinstance(part, TextPart) or part.text.strip() for part in parts):
+        return message
+    raise ConfigError(
+        f"`{name}`: expected a question, found {content!r:.80}. Fix: fill it in, or start no run."
+    )
 
 
 def _prompt_part(place: str, part: object) -> UserPart:

@@ -343,27 +343,30 @@ def conversation(
             "`prompt`: expected none beside `approvals` or `tool_results`, which answer the calls "
             "at the end of `messages`. Fix: ask in the next run, with messages=result.conversation."
         )
+    asked: tuple[Message, ...] = ()
+    if isinstance(prompt, str) and prompt.strip():
+        asked = (UserMessage(prompt),)
+    elif prompt is not None:
+        asked = (asked_message(prompt),)
     mended = Repaired(())
     if isinstance(messages, History):
         # A run's history has one result for each call, and values only; isinstance hides that.
-        mended = Repaired(tuple(cast("History[Message]", messages)))
-    elif messages is not None:
-        heard = messages_of(messages, may_be_empty=prompt is not None)
-        mended = repaired(heard, keep_open=keep_open)
+        known: Sequence[Message] = cast("History[Message]", messages).append(*asked)
+    else:
+        if messages is not None:
+            heard = messages_of(messages, may_be_empty=prompt is not None)
+            mended = repaired(heard, keep_open=keep_open)
+        known = (*mended.messages, *asked)
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {text}" for number, text in enumerate(mended.findings, 1))
         raise ConfigError(
             f"`messages` does not fit together, and on_bad_history='refuse':\n{found}"
         )
-    asked: tuple[Message, ...] = ()
-    if prompt is not None:
-        asked = (UserMessage(prompt) if isinstance(prompt, str) else asked_message(prompt),)
-    known = mended.messages
-    if not (known or asked):
+    if not known:
         raise ConfigError(
             "`messages` holds only results of calls that it does not make: a model needs a message"
         )
-    said: tuple[Message, ...] = (SystemMessage(instructions),) if instructions else ()
+    said = SystemMessage(instructions) if instructions else None
     # A single copy: a chat has many messages, and each of its questions passes here.
-    given = (*known, *asked) if said == known[:1] else (*said, *known, *asked)
+    given = tuple(known) if said is None or known[0] == said else (said, *known)
     return given, mended.findings

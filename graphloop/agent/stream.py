@@ -10,13 +10,13 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from typing import Generic, final
 
-from ..driver import AsyncDriver, unseen_costs
+from ..driver import ASK, AsyncDriver, InFlight, Seen, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, Part, RunView, Warned
-from ..providers import Live, TextDelta
+from ..providers import TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage, evolve
@@ -62,7 +62,8 @@ class RunStream(Generic[OutputT_co, S]):
         self._opened: RunHandle[S] | None = None
         self._view: RunView[S] | None = None
         self._rests: asyncio.Event | None = None  # Other readers wait for it.
-        self._talk: Callable[[], Awaitable[Live | None]] | None = None
+        self._flight: InFlight[S] | None = None
+        self._reader: object = None
         self._reported, self._uncounted = 0, (False, False)
         self._driven = self._over = self._closed = self._waits = self.cut = False
         self._say: Steered | None = None
@@ -229,38 +230,33 @@ class RunStream(Generic[OutputT_co, S]):
                 await self._opened.seen.aclose()
             await self._end()
         finally:
-            self._let_go()
+            self._driven = False
+            if self._rests is not None:
+                self._rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
-        at, parts = 0, self._parts
-        while True:
-            if at < len(parts):
-                yield parts[at]
+        at, parts, me = 0, self._parts, object()
+        while not self._over or at < len(parts):
+            for part in parts[at:]:
+                yield part
                 at += 1
-            elif self._over:
-                return
-            elif self._talk is None or self._driven:
-                await self._pull(at)
-            else:
-                # The model's deltas come without a detour over the driver's generator.
-                self._driven = True
+            # Until another reader comes, deltas need no detour over the driver's generator.
+            self._reader, flight = me, self._flight if at == len(parts) else None
+            while flight is not None and self._reader is me and (talk := flight.talk) is not None:
                 try:
-                    delta = await self._talk()
+                    said = talk(None)
                 except BaseException as error:
                     await self._break_off(error, iterated=False)
                     raise
-                finally:
-                    self._driven = False
-                    if self._rests is not None:
-                        self._let_go()
-                if type(delta) is TextDelta:
-                    parts.append(delta)
-                    yield delta
-                    at += 1
-                elif delta is not None and self._view is not None:
-                    parts += self._view.see(delta)
-                else:
-                    self._talk = None
+                if type(said) is not TextDelta:
+                    break
+                parts.append(said)
+                at += 1
+                yield said
+            else:
+                said = ASK
+            if at == len(parts) and not self._over:
+                await self._pull(at, said=said)
 
     async def _texts(self) -> AsyncGenerator[str, None]:
         async for part in self._look():
@@ -277,33 +273,33 @@ class RunStream(Generic[OutputT_co, S]):
             yield result.output
 
     async def _until_rest(self) -> None:
-        rests = self._rests = self._rests or asyncio.Event()
-        await rests.wait()
+        if self._rests is None or self._rests.is_set():
+            self._rests = asyncio.Event()
+        await self._rests.wait()
 
-    def _let_go(self) -> None:
-        """Let another reader drive the run, and wake those that wait."""
-        self._driven, rests, self._rests = False, self._rests, None
-        if rests is not None:
-            rests.set()
+    async def _pull(self, known: int, *, iterated: bool = False, said: object = ASK) -> None:
+        """Drive the run until a new part follows the first `known`; or wait for another reader.
 
-    async def _pull(self, known: int, *, iterated: bool = False) -> None:
-        """Drive the run until a new part follows the first `known`; or wait for another reader."""
+        `said` is what the model's `talk` gave in place of a delta (`InFlight.delta`).
+        """
         if self._driven:
             await self._until_rest()
             return
-        self._driven = True
+        flight, self._flight, self._reader, self._driven = self._flight, None, None, True
         try:
-            opened = self._opened or await self._open()
-            view = self._view
-            async for seen in opened.seen:
+            opened, view = self._opened or await self._open(), self._view
+            delta = None if flight is None or iterated else await flight.delta(said)
+            seen: Seen[S] | None = delta or await anext(opened.seen, None)
+            while seen is not None:
                 if view is not None:
                     self._parts += view.see(seen)
-                    talks = view.is_plain and type(seen) is TextDelta and not iterated
-                    self._talk = opened.driver.delta if talks else None
+                    talks = view.is_plain and not iterated
+                    self._flight = opened.driver.in_flight if talks else None
                 if isinstance(seen, Step):
                     await self._step(opened, seen)
                 if len(self._parts) > known:
                     return
+                seen = await anext(opened.seen, None)
             self._waits = opened.ports.attended and opened.waits
             if not self._waits:
                 await self._end()
@@ -312,7 +308,9 @@ class RunStream(Generic[OutputT_co, S]):
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._let_go()
+            self._driven = False
+            if self._rests is not None:
+                self._rests.set()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""

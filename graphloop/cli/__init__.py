@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ..errors import ConfigError
+from ..providers import keys_deferred
 from .errors import Status, delivered, guarded
 
 __all__ = ["main"]
@@ -68,7 +69,8 @@ class _Command(TyperCommand):
 
         def status() -> Status:
             _refuse_blanks(self.params, ctx.params)
-            done: Status = super(_Command, self).invoke(ctx)
+            with keys_deferred():
+                done: Status = super(_Command, self).invoke(ctx)
             return done
 
         raise typer.Exit(guarded(status))

@@ -212,9 +212,9 @@ def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
 
 
 def _interrupted() -> Status:
-    """Return the exit status of an interrupted run.
+    """Exit at once if a tool's thread still runs; otherwise return the status of an interruption.
 
-    If a tool's thread still runs, exit at once, because Python would wait for the thread.
+    Python would wait for the thread before it exits.
     """
     main = threading.main_thread()
     if any(not thread.daemon for thread in threading.enumerate() if thread is not main):

@@ -107,7 +107,7 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
 
 
 def _command(target: str, registers: Iterable[str], rules: Iterable[str], events: int) -> str:
-    """Return the command line arguments that recreate the same world, together with a token."""
+    """Return the command line arguments that, with a run's token, replay a run of this world."""
     words = [target, *[word for file in registers for word in ("--with", file)]]
     words += [word for rule in rules for word in ("--rule", rule)]
     words += [] if events == fuzzing.EVENTS_MAX else ["--events", str(events)]

@@ -22,10 +22,10 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ..agent import Agent
+from ..agent import Agent, Model
 from ..errors import StoreError
 from ..events import ModelReplied, Started
-from ..providers import Provider, ScriptedModel, resolve
+from ..providers import SERVICES, Provider, ScriptedModel, resolve
 from .approval import with_approver
 from .display import display_for
 from .driving import drive
@@ -77,11 +77,14 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     display = display_for(as_json=as_json)
     origin = origin_of(str(store), start)
     provider, headers = None, headers_of(header)
-    if isinstance(loaded.ready, Agent):
-        refuse_options({"--base-url": start.base_url}, f"the agent in {loaded.place} has its model")
-    else:
+    own = loaded.own_model
+    if own is None:
         provider = _provider(journal, start.base_url, headers)
-    loop = limited(loaded.loop(provider), start.max_steps, start.unbounded)
+    elif _is_replaced(own, journal, start.base_url):
+        provider = _provider(journal, start.base_url, None)
+    else:
+        refuse_options({"--base-url": start.base_url}, f"the agent in {loaded.place} has its model")
+    loop = limited(loaded.loop_to_run(provider), start.max_steps, start.unbounded)
     loop, options = with_approver(loop, {"store": origin.store}, approve, display)
     given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
     if isinstance(loop, Agent):
@@ -93,16 +96,29 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     return asyncio.run(drive(stream, display, origin=origin, owner=owner))
 
 
+def _is_replaced(own: Model, journal: Journal, base_url: str | None) -> bool:
+    """Whether the run began with a model of the command line in place of its agent's `own`."""
+    label = _label(journal)
+    if label == (own if isinstance(own, str) else own.label):
+        return isinstance(own, str) and base_url is not None
+    return label.partition(":")[0] in {*SERVICES, "script"}
+
+
+def _label(journal: Journal) -> str:
+    """Return the label of the model that the run began with; empty for none."""
+    first = journal.events[0]
+    if not isinstance(first, Started):
+        raise StoreError(f"a journal begins with Started, found {type(first).__name__}")
+    return first.setup.model
+
+
 def _provider(
     journal: Journal, base_url: str | None, headers: Mapping[str, str] | None
 ) -> Provider | None:
     """Return the model that the journal names; None if only sub-agents of the run use models."""
-    first = journal.events[0]
-    if not isinstance(first, Started):
-        raise StoreError(f"a journal begins with Started, found {type(first).__name__}")
-    if not first.setup.model:
+    label = _label(journal)
+    if not label:
         return None
-    label = first.setup.model
     model = resolve(label, base_url=base_url, headers=headers, environ=os.environ)
     if isinstance(model, ScriptedModel):
         return model.after(sum(isinstance(event, ModelReplied) for event in journal.events))

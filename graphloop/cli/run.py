@@ -19,10 +19,11 @@ In a directory this file is agent.py, topology.py or topology.yaml (a graph as d
 schema). Without an API key, a script.yaml beside it gives the replies. Python registers your own
 names of a topology, and may define its DEPS and STATE: --with desk.py.
 
-Without --model, the environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY, then OPENAI_API_KEY or
-OPENAI_BASE_URL; --env-file reads them from a file. Ctrl-C ends the run with all calls answered, a
-second Ctrl-C kills the process. If you are asked about a call, Ctrl-D leaves the question open if
---store keeps the run; else it means no.
+A ready `agent` has a model, which --model and --script replace. Elsewhere, without --model, the
+environment decides: GRAPHLOOP_MODEL, ANTHROPIC_API_KEY, then OPENAI_API_KEY or OPENAI_BASE_URL;
+--env-file reads them from a file. Ctrl-C ends the run with all calls answered, a second Ctrl-C
+kills the process. If you are asked about a call, Ctrl-D leaves the question open if --store keeps
+the run; else it means no.
 
 --store keeps the run's journal in a database (runs.db), or as JSON lines in a directory. graphloop
 runs, approve, resume, replay and fork read it, with the same --store or with GRAPHLOOP_STORE.
@@ -161,7 +162,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     provider = _recorded(loaded, provider, record)
     if notice:
         display.note(notice)
-    loop = loaded.loop(provider)
+    loop = loaded.loop_to_run(provider)
     if isinstance(loop, Graph):
         _refuse_state(loop, loaded.state)
     loop = limited(loop, max_steps, unbounded)
@@ -227,18 +228,25 @@ def provider_for(
 
     The model is None for an agent with its own model, or a graph that uses no model.
     """
-    if not loaded.takes_model:
-        why = f"{loaded.place} has its model already, or asks none; write a function build(model)"
-        refuse_options({"--model": model, "--script": script, "--base-url": base_url}, why)
-        return None, ""
     if script is not None and model is not None:
         raise ConfigError(
             f"--script: expected it or --model, found both ({script} and {model}). Fix: leave one "
             "out."
         )
     named = f"{SCRIPT}{script}" if script is not None else model
-    name, notice = _choice(named, base_url, os.environ, loaded.script)
-    provider = resolve(name, base_url=base_url, headers=headers, environ=os.environ)
+    own, asks = loaded.own_model, loaded.takes_model
+    environ: Mapping[str, str] = os.environ
+    if own is not None:
+        named = named or (own if base_url and isinstance(own, str) else None)
+        environ = {}
+        asks = named is not None or (loaded.lacks_own_key and loaded.script is not None)
+    if not asks:
+        why = f"{loaded.place} has its model already, or asks none"
+        refuse_options({"--model": model, "--script": script, "--base-url": base_url}, why)
+        return None, ""
+    name, notice = _choice(named, base_url, environ, loaded.script)
+    given = headers if own is None else None  # The run of a ready agent takes them itself.
+    provider = resolve(name, base_url=base_url, headers=given, environ=os.environ)
     return provider, notice
 
 
@@ -256,7 +264,7 @@ def agent_for(
     """
     loaded = load_target(target, register(registers))
     provider, notice = provider_for(loaded, model, script, base_url, None)
-    agent = loaded.loop(provider)
+    agent = loaded.loop_to_run(provider)
     if not isinstance(agent, Agent):
         raise ConfigError(
             f"{target}: expected an agent, found a graph. Fix: give it to an agent as a tool."
@@ -270,13 +278,17 @@ def _recorded(loaded: Target, provider: Provider | None, file: str | None) -> Pr
     """Return the model of the run; with a `file`, its replies are written to the file."""
     if file is None:
         return provider
-    if provider is None:
+    if provider is None and loaded.own_model is None:
         raise ConfigError(
-            f"--record: expected a target that takes a model, and {loaded.place} has its own "
-            "already, or asks none. Fix: write a function build(model)."
+            f"--record: expected a target that asks a model, and {loaded.place} asks none, or its "
+            "nodes have their own. Fix: leave it out."
         )
     if not file.endswith((".yaml", ".yml")):
         raise ConfigError(f"--record: expected a .yaml file, found {file!r}. Fix: name one.")
+    if provider is None and isinstance(loaded.ready, Agent):
+        base_url = loaded.ready.options.get("base_url")
+        provider = resolve(loaded.ready.model, base_url=base_url, environ=os.environ)
+    assert provider is not None, "a target without a model is refused above"
     return recorded(provider, file, mode="record")
 
 

@@ -9,9 +9,9 @@ defines these names:
     TOOLS = [...]                           # the tools of a Graph's model; an Agent has its own
     DEPS = Deps(…)                          # the run's `deps`, or a function that makes them
 
-Instead of `build`, a file may define a ready `agent` or `graph`, which runs with its own model. A
-topology file can use names that a .py file of `--with` registers; that file may define DEPS and
-STATE, too. In a directory, the file is
+Instead of `build`, a file may define a ready `agent` or `graph`, which runs with its own model; a
+model of the command line replaces that of an agent. A topology file can use names that a .py file
+of `--with` registers; that file may define DEPS and STATE, too. In a directory, the file is
 `agent.py`, `topology.py` or `topology.yaml`. Without an API key, a file `script.yaml` in the same
 directory supplies the model's replies. Loading a Python target executes its code.
 """
@@ -28,7 +28,7 @@ from typing import Any, Final, TypeAlias, cast, final
 
 from ..agent import Agent, Graph, Model, Tools, asks_model
 from ..errors import ConfigError, nearest
-from ..providers import ScriptedModel
+from ..providers import Provider, ScriptedModel, lacking_keys
 from ..topology import SUFFIXES as TOPOLOGIES
 from ..topology import Topology, load
 from .modules import execute, exists, imported, users_code
@@ -72,6 +72,16 @@ class Target:
     deps: tuple[object, ...] = field(default=(), repr=False)
 
     @property
+    def own_model(self) -> Model | None:
+        """The model of a ready agent; None for other targets."""
+        return self.ready.model if isinstance(self.ready, Agent) else None
+
+    @property
+    def lacks_own_key(self) -> bool:
+        """Whether this is a ready agent whose model has no key."""
+        return isinstance(self.own_model, str) and self.own_model in lacking_keys()
+
+    @property
     def takes_model(self) -> bool:
         """Whether runs of this target use the model of the command line."""
         match self.ready:
@@ -113,7 +123,9 @@ class Target:
         return {"deps": deps}
 
     def loop(self, model: Model | None = None) -> Loop:
-        """Return the ready agent or graph, or build it with `model`."""
+        """Return the ready agent or graph, with `model` in place of an agent's, or build it."""
+        if isinstance(self.ready, Agent) and model is not None:
+            return self.ready.with_options(model=model)
         if self.ready is not None:
             return self.ready
         assert self.build is not None, "a target that is not ready is built"
@@ -125,6 +137,20 @@ class Target:
             f"{self.place}: expected build(model) to return an Agent or a Graph, "
             f"found {type(built).__name__}"
         )
+
+    def loop_to_run(self, model: Provider | None) -> Loop:
+        """Return `loop(model)` for a run, which needs the keys of the models that it may ask.
+
+        Raises:
+            ConfigError: the key of a model is missing. A script asks no server, and a model of the
+                command line stands for the own one of an agent.
+        """
+        loop, own = self.loop(model), self.own_model
+        is_replaced = model is not None and model.label != own
+        for label, error in lacking_keys().items():
+            if not (isinstance(model, ScriptedModel) or (is_replaced and label == own)):
+                raise error
+        return loop
 
 
 def names_target(text: str) -> bool:

@@ -10,7 +10,8 @@ from ..questions import Pending, pending_of
 from .cancellation import cancelled_inside
 from .children import child_unwanted
 from .driver import AsyncDriver
-from .models import CountedLimit, counted_limits, unseen_costs
+from .in_flight import InFlight
+from .models import ASK, CountedLimit, counted_limits, unseen_costs
 from .observers import Observer, Observers, Resting, RunLog, Surrounding, logged, observers_of
 from .performer import failed
 from .ports import (
@@ -31,6 +32,7 @@ from .ports import (
 from .recorder import RELEASED_AS
 
 __all__ = [
+    "ASK",
     "RELEASED_AS",
     "Approver",
     "AsyncDriver",
@@ -39,6 +41,7 @@ __all__ = [
     "ChildStep",
     "CountedLimit",
     "DriverState",
+    "InFlight",
     "LeftOpen",
     "Observer",
     "Observers",

@@ -104,6 +104,11 @@ class CancelScope:
         """Whether the driver has cancelled its own wait, and the wait has not ended yet."""
         return self._interrupted is not None
 
+    @property
+    def is_timed(self) -> bool:
+        """Whether a time limit counts the waits."""
+        return self._timer is not None
+
     def enter(self, loop: AbstractEventLoop | None = None) -> None:
         """Set the running task as the driving task, and ignore its earlier cancellations.
 

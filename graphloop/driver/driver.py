@@ -22,7 +22,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from math import inf
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
@@ -50,9 +49,7 @@ class AsyncDriver(Generic[S]):
     """Drives one run of a graph: `start` and `resume` return a generator of the run's steps.
 
     When the generator is exhausted, `run` has ended, was left, or is parked with effects that this
-    process cannot perform. Any driver can resume a run that has not ended. `children` holds the
-    drivers of the child runs. After a delta, a reader may await `delta` in place of the generator's
-    next item: the result is the next delta, or None if the generator has to go on.
+    process cannot perform. Any driver can resume a run that has not ended. `children` drives those.
 
     Args:
         graph: the graph that the run executes.
@@ -82,7 +79,6 @@ class AsyncDriver(Generic[S]):
             ports.stoppable or timer is not None,
             ports.clock,
         )
-        self.delta = self._in_flight.delta
         performer.hear = self._in_flight.hear if ports.stoppable else None
         self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None
@@ -103,6 +99,11 @@ class AsyncDriver(Generic[S]):
     def exception(self) -> Exception | None:
         """The exception that the run failed with, if this process raised it; else None."""
         return None if self.run is None else self._performer.exception_behind(self.run)
+
+    @property
+    def in_flight(self) -> InFlight[S]:
+        """The effects in flight; their `talk` may stand in for the generator after a delta."""
+        return self._in_flight
 
     @property
     def ignores_messages(self) -> bool:
@@ -224,7 +225,7 @@ class AsyncDriver(Generic[S]):
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
         in_flight.shared_at, self.children.tried = monotonic(), frozenset()
         scope.enter(asyncio.get_running_loop())
-        recorder.run_id, recorder.is_parked, self._models.due = run_id, False, inf
+        recorder.run_id, recorder.is_parked = run_id, False
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)

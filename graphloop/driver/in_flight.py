@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from math import inf
 from time import monotonic, time
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakSet
 
 from msgspec import Struct
@@ -35,16 +35,14 @@ from .cancellation import (
     end_tasks,
     started_task,
 )
-from .models import ModelCallInFlight
+from .models import ASK, ModelCallInFlight
 from .performer import Performed, Performer
-from .ports import SEEN, ChildStep, LeftOpen, Parked, is_step
+from .ports import SEEN, ChildStep, Item, LeftOpen, Parked, Source, is_step
 
-__all__ = ["Arrivals", "InFlight", "Item", "ObservedPerformer", "Source"]
+__all__ = ["Arrivals", "InFlight", "ObservedPerformer"]
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-Item: TypeAlias = Live | ToolProgress | ChildStep | Answering | Parked
 
 SHARE_S: Final = 0.005
 """Seconds after which a wait yields to other tasks, since sync functions and models never do."""
@@ -90,16 +88,6 @@ class Arrivals:
             await self._wakes
 
 
-class Source(Protocol):
-    """The items of a model call or child run; the last item is the answer of the effect."""
-
-    def __anext__(self) -> Awaitable[Item]: ...
-
-    def aclose(self) -> Awaitable[None]:
-        """Cancel the effect, unless the effect has ended."""
-        ...
-
-
 class ObservedPerformer(Performer[S], eq=False):
     """Performs each effect inside the contexts of the run's observers."""
 
@@ -122,8 +110,8 @@ class InFlight(Struct, Generic[S], eq=False):
         clock: returns the time in seconds since the epoch, for `EffectsStarted`.
         todo: the effects that start with the next wait.
         source: the only effect in flight, if it is a model call or a child run; else None.
-        talk: the model call that alone is in flight, and has said something; None if the caller
-            has said something since.
+        talk: resumes a model call that alone is in flight, and has said something, with None
+            (`ModelCallInFlight.talk`); None if the caller has said something since.
         shared_at: the monotonic time at which the driver last let other tasks run.
     """
 
@@ -134,7 +122,7 @@ class InFlight(Struct, Generic[S], eq=False):
     _clock: Callable[[], float] = time
     todo: list[Effect] = []
     source: Source | None = None
-    talk: ModelCallInFlight[S] | None = None
+    talk: Callable[[None], object] | None = None
     shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these two, which take two kilobytes.
@@ -191,24 +179,23 @@ class InFlight(Struct, Generic[S], eq=False):
             raise
         return None if isinstance(heard, Parked) else heard
 
-    async def delta(self) -> Live | None:
+    async def delta(self, said: object = ASK) -> Live | None:
         """Return the next delta of a model that talks alone; None if `next` has to say what comes.
 
-        While a model talks, its reader asks nothing but the model, and awaits no other function.
+        While a model talks, its reader asks nothing but the model. If `talk` returns no delta, the
+        reader passes the value to this method.
 
         Raises:
             CancelledError: the caller was cancelled, as in `next`.
         """
-        call = self.talk
-        if call is None or call.stream is None or monotonic() - self.shared_at > SHARE_S:
+        source = self.source
+        if said is ASK and self.talk is None:
             return None
         with self._scope:
-            try:
-                item = await call.stream.__anext__()
-                if (delta := call.hear(item)) is not None:
-                    return delta
-            except BaseException as error:  # noqa: BLE001 - `fail` raises what is no failure
-                call.fail(error)
+            assert isinstance(source, ModelCallInFlight), "only a model talks"
+            item = await source.__anext__(said)
+            if isinstance(item, LIVE):
+                return item
         self.talk = None
         return None
 
@@ -258,7 +245,7 @@ class InFlight(Struct, Generic[S], eq=False):
 
     async def close(self) -> list[Answering]:
         """End all effects in flight; return the answers that `next` has not returned yet."""
-        source, self.source = self.source, None
+        source, self.source, self.talk = self.source, None, None
         if source is not None:
             await source.aclose()
         if not (self._tasks or self._unheard or self._inbox):
@@ -283,15 +270,16 @@ class InFlight(Struct, Generic[S], eq=False):
     async def _next_of_source(self, source: Source) -> Item:
         """Return the next item of the only effect in flight; close the source after its answer.
 
-        Deltas that no stream shows are skipped. If this task is cancelled while the source closes,
-        `close` returns the answer; if the driver interrupts it, the answer is void.
+        If this task is cancelled while the source closes, `close` returns the answer; if the driver
+        interrupts it, the answer is void.
         """
+        if isinstance(source, ModelCallInFlight):
+            source.is_shown, source.share_s = self._stoppable, SHARE_S
         item = await source.__anext__()
-        is_shown = self._stoppable
-        while not is_shown and isinstance(item, LIVE):
-            item, is_shown = await source.__anext__(), monotonic() - self.shared_at > SHARE_S
         if isinstance(item, SEEN):
-            self.talk = source if isinstance(source, ModelCallInFlight) else None
+            if isinstance(source, ModelCallInFlight) and source.talk is not None:
+                # A turn's time limit counts each wait, so that the reader must not skip one.
+                self.talk = _ask if self._scope.is_timed else source.talk.send
             return item
         self.source = None
         kept = [item] if isinstance(item, Answering) else []
@@ -394,6 +382,10 @@ class InFlight(Struct, Generic[S], eq=False):
         finally:
             self._asleep -= due < inf
         return monotonic() >= due
+
+
+def _ask(_: None) -> object:
+    return ASK
 
 
 def _name(effect: Effect) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from math import inf, isfinite
 from time import monotonic
+from types import coroutine
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
@@ -34,7 +35,14 @@ from .cancellation import cancelled_inside
 from .performer import Performer
 from .ports import Parked, Ports
 
-__all__ = ["CountedLimit", "ModelCallInFlight", "Models", "counted_limits", "unseen_costs"]
+__all__ = [
+    "ASK",
+    "CountedLimit",
+    "ModelCallInFlight",
+    "Models",
+    "counted_limits",
+    "unseen_costs",
+]
 
 S = TypeVar("S")
 
@@ -47,6 +55,9 @@ NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
 
 VOIDING: Final = frozenset({Restarted, Waiting})
 """Items that say that the model starts over or has not started: what came before is void."""
+
+ASK: Final = object()
+"""Says that the driver has its turn before the next item."""
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
 """A placeholder for the reply of a call whose server has not reported any usage yet."""
@@ -106,7 +117,7 @@ class Models(Struct, Generic[S], eq=False):
     @property
     def said(self) -> str:
         """The text that all unfinished replies have streamed so far."""
-        return "".join([text for call in self.calls.values() for text in call.said])
+        return "".join([delta.text for call in self.calls.values() for delta in call.said])
 
     def are_journaled(self, events: Iterable[Event]) -> None:
         """Remove the calls whose answer or usage is in these journaled events from `calls`."""
@@ -150,56 +161,87 @@ class Models(Struct, Generic[S], eq=False):
 class ModelCallInFlight(Struct, Generic[S], eq=False):
     """A model call: `__anext__` returns each delta and, last, the event that answers the call.
 
-    It is no async generator, because the event loop tracks each generator, at a cost per call.
     `run` is the run that asks, for its observers and for the checks of the reply's calls.
     `reported` is the server's latest usage report; None if the call failed before any output.
-    `stream` is the reply of the session, from the first `__anext__` on. A caller may await its
-    items; it passes each to `hear`, and an exception to `fail`.
+
+    `talk` yields the same items, and in between what the event loop has to wait for. A reader may
+    resume it, and passes all that is no delta to `__anext__`: a delta that has arrived costs no
+    wait. Deltas that no stream shows (`is_shown`) are skipped. A model that never waits lets other
+    tasks run after `share_s` seconds.
     """
 
     models: Models[S]
     effect: CallModel
     run: Run[S] | None = None
-    said: list[str] = []
+    said: list[TextDelta] = []
     reported: Reply | None = NOTHING_YET
-    stream: AsyncGenerator[StreamItem, None] | None = None
+    talk: Generator[object, None, None] | None = None
+    is_shown: bool = True
+    share_s: float = inf
+    _stream: AsyncGenerator[StreamItem, None] | None = None
     _answer: ModelReplied | EffectFailed | Parked | None = None
     _other_seen: bool = False
 
-    async def __anext__(self) -> Live | ModelReplied | EffectFailed | Parked:
+    @coroutine
+    def __anext__(
+        self, said: object = ASK
+    ) -> Generator[object, None, Live | ModelReplied | EffectFailed | Parked]:
         """Return the next delta or, as the last item, the event that answers the call.
 
-        The last item is `Parked` if the call was postponed: then no model was asked.
+        The last item is `Parked` if the call was postponed: then no model was asked. `said` is what
+        `talk` has yielded to a reader.
         """
-        models, effect = self.models, self.effect
+        talk = self.talk = self.talk or self._talk()
         while self._answer is None:
+            if isinstance(said, LIVE):
+                return said
+            if said is ASK:
+                said = talk.send(None)
+                continue
             try:
-                if self.stream is None:
-                    models.calls[effect.id] = self
-                    items, ports = models.session(effect.model).stream(effect.request), models.ports
-                    seen_by, run = ports.observers, self.run
-                    self.stream = (
-                        items
-                        if seen_by is None or run is None
-                        else seen_by.around_each(items, effect, run, ports.wrong)
-                    )
-                delta = self.hear(await self.stream.__anext__())
-            except BaseException as error:  # noqa: BLE001 - `fail` raises what is no failure
-                self.fail(error)
+                yield said
+            except BaseException as error:  # noqa: BLE001 - the model may handle a cancellation
+                said = talk.throw(error)
             else:
-                if delta is not None:
-                    return delta
+                said = talk.send(None)
+        self.talk = None  # It holds this object.
         return self._answer
 
-    def hear(self, item: StreamItem) -> Live | None:
-        """Return an item of the stream that is a delta; keep a reply or usage, and return None.
+    def _talk(self) -> Generator[object, None, None]:
+        """Yield each item, and each future that the model waits for.
+
+        It is no async generator: the event loop tracks each of these, at a cost per call, and an
+        item that has arrived would cost an await.
+        """
+        say, is_shown, until = self.said.append, self.is_shown, monotonic() + self.share_s
+        models, effect, run = self.models, self.effect, self.run
+        try:
+            models.calls[effect.id] = self
+            stream, ports = models.session(effect.model).stream(effect.request), models.ports
+            if (observers := ports.observers) is not None and run is not None:
+                stream = observers.around_each(stream, effect, run, ports.wrong)
+            self._stream = stream
+            while self._answer is None:
+                if monotonic() > until:
+                    yield None
+                    until = monotonic() + self.share_s
+                item = yield from anext(stream).__await__()
+                if type(item) is TextDelta:
+                    say(item)
+                    if is_shown:
+                        yield item
+                elif self._is_delta(item) and is_shown:
+                    yield item
+        except BaseException as error:  # noqa: BLE001 - `_fail` raises what is no failure
+            self._fail(error)
+        yield self._answer
+
+    def _is_delta(self, item: StreamItem) -> bool:
+        """Whether an item of the stream is a delta; if not, keep the reply or the usage.
 
         Raises:
             BadReply: the item is none of these.
         """
-        if type(item) is TextDelta:
-            self.said.append(item.text)
-            return item
         if isinstance(item, Reply):
             self.reported, ports, asked = item, self.models.ports, self.effect
             cost_usd = None if ports.price is None else self.models.price(item)
@@ -208,21 +250,21 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             if calls and run is not None and run.turn.tools is asked.request.tools:
                 checks = self.models.performer.checks_of(calls, run)
             self._answer = ModelReplied(ports.clock(), asked.id, item, cost_usd, checks)
-            return None
+            return False
         if isinstance(item, LIVE):
             self._other_seen = type(item) not in VOIDING
             if not self._other_seen:
                 self.said.clear()
-            return item
+            return True
         label = self.effect.model
         if not isinstance(item, UsageSoFar):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
             raise BadReply(f"model {label!r} said {item!r:.80}: neither a delta nor a reply")
         self.reported = evolve(
             NOTHING_YET, usage=item.usage, model=label.partition(":")[2] or label
         )
-        return None
+        return False
 
-    def fail(self, error: BaseException) -> None:
+    def _fail(self, error: BaseException) -> None:
         """Keep the failure that answers the call; raise what is no failure, like a cancellation."""
         if isinstance(error, asyncio.CancelledError):
             error = cancelled_inside(error)
@@ -245,8 +287,9 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
 
     async def aclose(self) -> None:
         """Close the stream of the reply and its connection."""
-        if self.stream is not None:
-            await self.stream.aclose()
+        self.talk = None  # It holds this object.
+        if self._stream is not None:
+            await self._stream.aclose()
 
     @property
     def spent(self) -> Spent:

@@ -202,7 +202,7 @@ def _dollars(
 def _model_calls(
     ranking: Ranking[S], known: _Known, depth: int
 ) -> tuple[ModelCalls, Mapping[str, int | None]]:
-    """Return the most model calls of a run, and the most visits of each node."""
+    """Return upper bounds: on the model calls of a run, and on the visits of each node."""
     graph = ranking.graph
     names, arcs = ranking.split_graph()
     calls = {name: _calls_of_visit(graph, ranking.node(name), known, depth) for name in names}

@@ -178,7 +178,14 @@ def _child_use(
     graph: NodeGraph[Any],
     gates: frozenset[tuple[Rule, ...]],
 ) -> GraphUse:
-    """Return the `GraphUse` of a child's graph; `gates` are the gate rules of its ancestors."""
+    """Return how the parent uses a child's graph: its budget, gates and suppressed findings.
+
+    Args:
+        parent: the use of the graph that holds the child's node.
+        child: the child, as its node declares it.
+        graph: the child's graph.
+        gates: the gate rules of its ancestors.
+    """
     above = parent.budget or Budget()
     given = above if child.budget is None else above.tightened(child.budget)
     own_gates = [child.gate_rules] if child.gate_rules else []

@@ -55,8 +55,8 @@ def _open(report: Report, unknown: Unknown) -> Json:
     }
 
 
-def _result(report: Report, finding: Finding, aside: Suppressed | None) -> Json:
-    """Return the SARIF result of a finding, with the suppression `aside` if there is one."""
+def _result(report: Report, finding: Finding, suppressed: Suppressed | None) -> Json:
+    """Return the SARIF result of a finding, with its suppression if there is one."""
     result: dict[str, Json] = {
         "ruleId": finding.code,
         "ruleIndex": list(OWN).index(finding.code),
@@ -78,8 +78,8 @@ def _result(report: Report, finding: Finding, aside: Suppressed | None) -> Json:
                 ],
             }
         ]
-    if aside is not None:
-        result["suppressions"] = [{"kind": "inSource", "justification": aside.reason}]
+    if suppressed is not None:
+        result["suppressions"] = [{"kind": "inSource", "justification": suppressed.reason}]
     return result
 
 

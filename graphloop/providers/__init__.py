@@ -53,7 +53,16 @@ if TYPE_CHECKING:
     )
     from .pace import Limits
     from .prices import price, price_with
-    from .registry import Access, accessed, check_settings, check_tools, connect, resolve
+    from .registry import (
+        Access,
+        accessed,
+        check_settings,
+        check_tools,
+        connect,
+        keys_deferred,
+        lacking_keys,
+        resolve,
+    )
     from .retries import Retries
     from .script import ScriptedModel
     from .services import SERVICES, Service, service_of, usual_model
@@ -106,6 +115,8 @@ __all__ = [
     "is_list",
     "is_object",
     "json_text",
+    "keys_deferred",
+    "lacking_keys",
     "openai_code_interpreter",
     "openai_file_search",
     "openai_image_generation",
@@ -180,6 +191,8 @@ __getattr__ = front_door(
             "check_settings",
             "check_tools",
             "connect",
+            "keys_deferred",
+            "lacking_keys",
             "resolve",
         ),
         ".retries": ("Retries",),

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
+from msgspec.structs import asdict
 
 from ..limits import ModelPrice
 from ..values import Reply
@@ -33,17 +34,23 @@ def price(reply: Reply, *, service: str = "") -> float | None:
     """
     usage = reply.usage
     # genai-prices counts cached tokens as input tokens; `Usage` does not.
-    priced = PricedUsage(
-        input_tokens=usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
-        cache_read_tokens=usage.cache_read_tokens,
-        cache_write_tokens=usage.cache_write_tokens,
-        output_tokens=usage.output_tokens,
-    )
-    try:
-        found = calc_price(priced, model_ref=reply.model, provider_id=service or None)
-        return float(found.total_price)
-    except LookupError:
-        return None
+    counts = {
+        "input_tokens": usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens,
+        "cache_read_tokens": usage.cache_read_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    # A server can tell details that contradict its counts, such as more sound than tokens.
+    for details in (asdict(usage.details), {}):
+        try:
+            priced = PricedUsage(**counts, **details)
+            found = calc_price(priced, model_ref=reply.model, provider_id=service or None)
+            return float(found.total_price)
+        except LookupError:
+            return None
+        except ValueError:
+            continue
+    return None
 
 
 def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply], float | None]:

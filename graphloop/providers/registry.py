@@ -7,11 +7,13 @@ only for a model that needs them.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
-from ..errors import ConfigError, nearest
+from ..errors import AuthenticationFailed, ConfigError, nearest
 from ..values import Settings, ToolSpec
 from .base import ApiKey, Provider
 from .services import SERVICES, loaded
@@ -22,7 +24,16 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
     from .script import ScriptedModel
     from .timeouts import Timeouts
 
-__all__ = ["Access", "accessed", "check_settings", "check_tools", "connect", "resolve"]
+__all__ = [
+    "Access",
+    "accessed",
+    "check_settings",
+    "check_tools",
+    "connect",
+    "keys_deferred",
+    "lacking_keys",
+    "resolve",
+]
 
 SCRIPT: Final = "script"
 ALSO_CALLED: Final[Mapping[str, str]] = {
@@ -31,6 +42,9 @@ ALSO_CALLED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gpt", "chatgpt"), "openai"),
 }
 """What people call a service, and its name here; an error names it."""
+
+_lacking: ContextVar[dict[str, ConfigError] | None] = ContextVar("lacking", default=None)
+"""The open `with` block of `keys_deferred`; None outside of it."""
 
 
 class Access(TypedDict, total=False):
@@ -107,10 +121,11 @@ def resolve(
     key = access.get("api_key") or environ.get(service.key_variable) or ""
     is_theirs = not given or _host(given) == _host(service.base_url)
     if not key and service.needs_key and is_theirs:
-        raise ConfigError(
+        key = _refused_key(
+            model,
             f"model {model!r}: expected an API key, found none. Fix: set {service.key_variable}, "
             "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
-            "file, base_url='http://localhost:8080/...' asks a server of your own."
+            "file, base_url='http://localhost:8080/...' asks a server of your own.",
         )
     headers, query = access.get("headers"), access.get("query")
     endpoint = loaded(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})
@@ -118,6 +133,42 @@ def resolve(
     wire = service.model(name, stream=access.get("stream") is not False)
     provider = loaded(".http:HttpProvider")(wire, endpoint, label=model, **limits)
     return cast("Provider", provider)
+
+
+@contextmanager
+def keys_deferred() -> Generator[None]:
+    """Make models without their keys inside the `with` block.
+
+    A program that only looks at an agent, such as `graphloop check`, needs no key. A request to
+    such a model fails before anything is sent. `lacking_keys` returns the errors so far.
+    """
+    token = _lacking.set({})
+    try:
+        yield
+    finally:
+        _lacking.reset(token)
+
+
+def lacking_keys() -> Mapping[str, ConfigError]:
+    """Return the errors about missing keys inside the block of `keys_deferred`, by label."""
+    return _lacking.get() or {}
+
+
+def _refused_key(model: str, message: str) -> Callable[[], str]:
+    """Return a function in place of a missing key, which raises the error when a request asks.
+
+    Raises:
+        ConfigError: the key is needed now.
+    """
+    lacking = _lacking.get()
+    if lacking is None:
+        raise ConfigError(message)
+    lacking[model] = ConfigError(message)
+
+    def key() -> str:
+        raise AuthenticationFailed(message)
+
+    return key
 
 
 def accessed(provider: Provider, access: Mapping[str, object]) -> Provider:

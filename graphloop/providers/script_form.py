@@ -19,6 +19,7 @@ from msgspec import Struct, ValidationError, convert
 from .. import errors
 from ..errors import BadReply, ConfigError, ProviderError, ScriptError
 from ..media import Inline, MediaPart, file, image
+from ..spending import UsageDetails
 from ..values import (
     AssistantMessage,
     AssistantPart,
@@ -34,6 +35,7 @@ from ..values import (
 )
 from .base import Delta, MediaDelta, ReasoningDelta, TextDelta, ToolCallDelta
 from .media import base64_text
+from .wire_json import details_of
 
 __all__ = ["ReadyReply", "load_script", "ready_reply"]
 
@@ -43,6 +45,7 @@ T = TypeVar("T")
 INPUT_TOKENS: Final = 10
 CALL_TOKENS: Final = 5
 SHOWN_CHARS: Final = 80
+COUNTS: Final = tuple([name for name in Usage.__struct_fields__ if name != "details"])
 
 _words = re.compile(r"\S+\s*|\s+").findall
 
@@ -203,13 +206,15 @@ def _failure(error: str | _Error, place: str) -> ProviderError:
 
 
 def _usage(counts: dict[str, int], place: str) -> Usage:
-    known = Usage.__struct_fields__
+    known = [*COUNTS, *UsageDetails.__struct_fields__]
     if not counts.keys() <= set(known) or min(counts.values(), default=0) < 0:
         raise ScriptError(
             f"{place}, usage: expected counts of 0 or more of {', '.join(known)}, found {counts!r}."
             " Fix: leave the others out."
         )
-    return Usage(**counts)
+    details = {name: count for name, count in counts.items() if name not in COUNTS}
+    main = {name: count for name, count in counts.items() if name in COUNTS}
+    return Usage(**main, details=details_of(**details))
 
 
 def _medium(url: str, place: str) -> MediaPart:

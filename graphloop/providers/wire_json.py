@@ -14,6 +14,7 @@ from msgspec.json import Encoder
 from pydantic_core import from_json
 
 from ..errors import BadReply, ConfigError
+from ..spending import NO_DETAILS, UsageDetails
 from .text import whole_text
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "as_list",
     "as_object",
     "count_of",
+    "details_of",
     "failure_text",
     "is_list",
     "is_object",
@@ -115,6 +117,11 @@ def count_of(fields: object, key: str) -> int:
     value = fields.get(key) if is_object(fields) else None
     # In Python, True is an int, but a JSON `true` is not a count.
     return value if isinstance(value, int) and value is not True and value > 0 else 0
+
+
+def details_of(**counts: int) -> UsageDetails:
+    """Return counts of tokens that may have a price of their own; see `UsageDetails`."""
+    return UsageDetails(**counts) if any(counts.values()) else NO_DETAILS
 
 
 def parse_json(data: bytes) -> object:

@@ -19,13 +19,12 @@ from .base import (
     Mailbox,
     Meters,
     Operated,
+    Outbox,
     Posted,
     ReleaseStatus,
     RunRecord,
     RunStatus,
     Store,
-    Survey,
-    WaitingRuns,
     Wakes,
 )
 from .codec import Codec, typed_events
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from .jsonl import LOCK, SUFFIX, JsonlStore
     from .postgres import PostgresStore
     from .sqlite import SqliteStore
+    from .survey import Survey, WaitingRuns
 
 __all__ = [
     "LOCK",
@@ -70,6 +70,7 @@ __all__ = [
     "Meters",
     "Need",
     "Operated",
+    "Outbox",
     "Posted",
     "PostgresStore",
     "ReleaseStatus",
@@ -114,5 +115,6 @@ __getattr__ = front_door(
         ),
         ".postgres": ("PostgresStore",),
         ".sqlite": ("SqliteStore",),
+        ".survey": ("Survey", "WaitingRuns"),
     },
 )

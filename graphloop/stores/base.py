@@ -2,19 +2,22 @@
 
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
-all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Bulk` (several
-journals in one write), `Lookup` (whether one run exists), `Meters` (what a fleet has used),
-`Operated` (surveys and retention) and `Closes`.
+all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Outbox` (the
+same for an engine in the database), `Bulk` (several journals in one write), `Lookup` (whether one
+run exists), `Meters` (what a fleet has used), `Operated` (surveys and retention) and `Closes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
 from ..events import Event
+
+if TYPE_CHECKING:
+    from .survey import Survey
 
 __all__ = [
     "Ask",
@@ -28,13 +31,12 @@ __all__ = [
     "Mailbox",
     "Meters",
     "Operated",
+    "Outbox",
     "Posted",
     "ReleaseStatus",
     "RunRecord",
     "RunStatus",
     "Store",
-    "Survey",
-    "WaitingRuns",
     "Wakes",
 ]
 
@@ -307,46 +309,6 @@ class Lookup(Protocol):
         ...
 
 
-class WaitingRuns(Struct, frozen=True):
-    """The root runs of one graph that wait for a driver.
-
-    Attributes:
-        graph: the name of the graph, which is the name of the agent that drives it.
-        runs: how many there are.
-        since: the time from which the first of them waits, in Unix seconds.
-    """
-
-    graph: str
-    runs: int
-    since: float
-
-
-class Survey(Struct, frozen=True):
-    """The state of a store as an operator sees it, without one journal read.
-
-    Attributes:
-        now: the time by the store's clock, in Unix seconds.
-        runs: maps each status to the number of its runs.
-        oldest: maps each status to the time of the last change of its oldest run.
-        waiting: the root runs that wait for a driver, by graph.
-        blocked: the ids of some blocked runs, the oldest first.
-        orphans: the ids of some child runs whose root run is missing.
-        drivers: the number of live store objects that drive, or may drive, runs.
-        lapsed: the number of drivers that are dead, and whose runs no look has freed yet.
-        sizes: maps a word for a size or a count ("bytes", "dead rows") to its number.
-    """
-
-    now: float
-    runs: Mapping[str, int]
-    oldest: Mapping[str, float]
-    waiting: tuple[WaitingRuns, ...]
-    blocked: tuple[str, ...]
-    orphans: tuple[str, ...]
-    drivers: int
-    lapsed: int
-    sizes: Mapping[str, int]
-
-
 @runtime_checkable
 class Operated(Protocol):
     """Surveys all runs, and deletes old ones."""
@@ -377,6 +339,26 @@ class Wakes(Protocol):
         """Wait until a run may have become ready, or has got a command.
 
         News may be lost while the store is not connected: the caller looks from time to time, too.
+        """
+        ...
+
+
+@runtime_checkable
+class Outbox(Protocol):
+    """Lets an engine with tables in the same database hear of each run that becomes ready."""
+
+    @property
+    def address(self) -> str:
+        """The address of the database, with its password."""
+        ...
+
+    async def on_ready(self, statements: str) -> None:
+        """Let each transaction that makes a run ready execute these statements; "" for none.
+
+        Args:
+            statements: PL/pgSQL. The record `told` has the `run_id`, the `graph`, a name of this
+                `leg` that no other has, the `band` of its urgency (1, 10 or 100; the least first),
+                and the `lost_leg` of a driver that died, or null.
         """
         ...
 

@@ -27,9 +27,12 @@ from ..media import Inline
 from ..values import Message, SystemMessage, evolve
 from .blobs import ReadBlob, attached, detached
 
-__all__ = ["PART_BYTES", "Beginning", "Beginnings", "decoded"]
+__all__ = ["PART", "PART_BYTES", "Beginning", "Beginnings", "decoded"]
 
 T = TypeVar("T")
+
+PART: Final = b'{"before":'
+"""The first bytes of a part."""
 
 PART_BYTES: Final = 4096
 """A part ends with the message that brings it to this size."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from .base import Survey, WaitingRuns
+from .survey import Survey, WaitingRuns
 
 __all__ = ["Need", "age_text", "diagnosed", "metrics_text"]
 

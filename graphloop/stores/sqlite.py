@@ -1,8 +1,8 @@
 """A store in one SQLite file: durable, usable by several processes, with one driver for each run.
 
-Events are only appended, with numbers from 1 without gaps. A single thread of the store writes what
-waits for the disk, and joins simultaneous appends into one commit. Readers use
-separate connections and never wait for a writer. Do not use a network file system. After
+Events are only appended, with numbers from 1 without gaps. With
+`durability="power"` a single thread of the store writes, and joins simultaneous appends into one
+commit; otherwise the caller's thread may commit (`sqlite_direct`). Readers use separate connections and never wait for a writer. Do not use a network file system. After
 `os.fork`, the child process must open a store of its own.
 """
 
@@ -21,7 +21,7 @@ from typing import TypeVar, final
 from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
-from .base import Ask, Change, Posted, ReleaseStatus, RunRecord, Survey
+from .base import Ask, Change, Posted, ReleaseStatus, RunRecord
 from .beginnings import Beginnings
 from .codec import Codec
 from .journals import graph_name_of, unknown_run, wake_at
@@ -29,6 +29,7 @@ from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
 from .sqlite_writer import Writer
+from .survey import Survey
 
 __all__ = ["SqliteStore"]
 

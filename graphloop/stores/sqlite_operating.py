@@ -8,10 +8,12 @@ from collections.abc import Collection
 from sqlite3 import Connection
 from typing import Final, TypeVar
 
-from .base import Change, Survey, WaitingRuns
+from .base import Change
+from .beginnings import PART
 from .journals import NAMED_MAX, family_of
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id
+from .survey import Survey, WaitingRuns
 
 __all__ = ["change_meters", "prune_families", "survey_of"]
 
@@ -36,8 +38,6 @@ OLD: Final = (
     "ON run_id >= family || '.' AND run_id < family || '0'"
 )
 REFERENCE: Final = re.compile(rb"sha256:[0-9a-f]{64}")
-PART: Final = b'{"before":'
-"""The first bytes of a part of a conversation."""
 
 
 def survey_of(connection: Connection, now: float) -> Survey:

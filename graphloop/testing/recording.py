@@ -17,6 +17,8 @@ from os import environ
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
+from msgspec.structs import asdict
+
 from ..errors import ConfigError, ProviderError
 from ..media import FileId, Inline, MediaPart, Url
 from ..providers import (
@@ -32,7 +34,7 @@ from ..providers import (
     entry_text,
     resolve,
 )
-from ..values import ModelRequest, Reply, Usage
+from ..values import ModelRequest, Reply
 
 __all__ = ["RecordedModel", "recorded"]
 
@@ -156,7 +158,8 @@ def _entry(reply: Reply) -> Mapping[str, object]:
     calls = [
         {"name": call.name, "arguments": call.arguments, "id": call.id} for call in message.calls
     ]
-    counts = {name: getattr(reply.usage, name) for name in Usage.__struct_fields__}
+    counts = asdict(reply.usage) | asdict(reply.usage.details)
+    del counts["details"]
     fields: dict[str, object] = {
         "reasoning": message.reasoning,
         "text": message.text,

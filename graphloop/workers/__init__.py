@@ -1,7 +1,7 @@
 """Workers: processes that take stored runs further, each run wherever a worker is free.
 
-Owns `Worker`, which finds runs that wait for a driver, claims them and resumes them, and `Client`,
-which answers and commands such runs without their code.
+Owns `Worker`, which drives the runs that its engine names, and `Client`, which answers and commands
+such runs without their code.
 Refuses nothing about a run: a run that its code cannot drive is `blocked`, never failed.
 Start with `worker.py`; `Runs.submit` stores a new run for a worker.
 """
@@ -12,10 +12,10 @@ from ..lazy import front_door
 
 if TYPE_CHECKING:
     from .client import Client, Ended, Journaled
-    from .worker import Driven, Worker
+    from .worker import Worker
 
-__all__ = ["Client", "Driven", "Ended", "Journaled", "Worker"]
+__all__ = ["Client", "Ended", "Journaled", "Worker"]
 
 __getattr__ = front_door(
-    __name__, {".client": ("Client", "Ended", "Journaled"), ".worker": ("Driven", "Worker")}
+    __name__, {".client": ("Client", "Ended", "Journaled"), ".worker": ("Worker",)}
 )

@@ -3,9 +3,9 @@
     worker = Worker([support, research], "runs.db")
     await worker.serve()  # until worker.stop()
 
-The journal is the truth, and a worker only decides who drives a run next. Workers may take the same
-run: the store lets one of them drive it (`Leases`), and refuses the others. A worker that dies
-leaves its runs `interrupted`, and another worker takes them.
+The journal is the truth, and an engine (`engines.Engine`) only decides who drives a run next.
+Workers may take the same run: the store lets one of them drive it (`Leases`), and refuses the
+others. A worker that dies leaves its runs `interrupted`, and another worker takes them.
 """
 
 from __future__ import annotations
@@ -16,42 +16,22 @@ import time
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeAlias, final, runtime_checkable
+from typing import Any, Final, final
 
 from ..agent import Agent, RunStream, StoreInput
-from ..errors import ConfigError, Fenced, IllegalEvent, ProviderError, RunBusy, StoreError
+from ..engines import Driven, Engine, Legs, Pull, SharedStore
+from ..errors import ConfigError, Fenced, IllegalEvent, RunBusy, StoreError
 from ..policy import Approval, decline
 from ..rates import FleetPace, RateDesk
-from ..stores import (
-    Backlog,
-    Catalog,
-    Leases,
-    Meters,
-    RunCommand,
-    RunRecord,
-    Store,
-    Wakes,
-    commands_in,
-    open_store,
-)
+from ..stores import Meters, RunCommand, RunRecord, Store, Wakes, commands_in, open_store
 
-__all__ = ["Driven", "Worker"]
-
-Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
-"""What became of a run: it is over, waits for people, is to be driven again, or is blocked."""
+__all__ = ["Worker"]
 
 LOG: Final = logging.getLogger("graphloop")
 
-DELAY_MAX_S: Final = 60.0
-BLOCKED_EVERY_S: Final = 60.0
 PATIENCE_S: Final = 2.0
 """The longest wait for a rate with which a run keeps its slot of the worker."""
 LATE: Final = "Nobody answered in time."
-
-
-@runtime_checkable
-class _Shared(Store, Leases, Catalog, Backlog, Protocol):
-    """The abilities of a store that workers share."""
 
 
 @final
@@ -69,6 +49,7 @@ class Worker:
         slots: the number of runs to drive at once.
         poll_s: the most seconds between two looks for waiting runs; a store that tells of a run
             (`stores.Wakes`) is looked into at once.
+        engine: decides which run is driven next, and when; called with the legs of the worker.
         deps: returns the `deps` of a run by its id, for agents with a `deps_type`.
 
     Raises:
@@ -82,6 +63,7 @@ class Worker:
         *,
         slots: int = 100,
         poll_s: float = 0.2,
+        engine: Callable[[Legs], Engine] = Pull,
         deps: Callable[[str], object] | None = None,
     ) -> None:
         self._agents: dict[str, Agent[Any, Any]] = {}
@@ -101,21 +83,18 @@ class Worker:
         self._pace: FleetPace | None = None
         if isinstance(self._store, Meters):
             self._pace = FleetPace(RateDesk(self._store, patience_s=PATIENCE_S), {})
-        self._slots = slots
         self._poll_s = poll_s
         self._deps = deps
         self._stopped = asyncio.Event()
-        self._driving: dict[str, asyncio.Task[None]] = {}
+        self._legs = Legs(
+            self._store, frozenset(self._agents), self.drive, slots=slots, poll_s=poll_s
+        )
+        self._engine = engine(self._legs)
         # The streams of the runs under way, each with the keys of the commands that it was told.
         self._streams: dict[str, tuple[RunStream[Any, Any], set[str]]] = {}
-        # The runs that failed in a way that may pass: how often, and until when they wait.
-        self._delays: dict[str, tuple[int, float]] = {}
-        # The blocked runs that this worker's code does not fit, and when it looks for others.
-        self._refused: set[str] = set()
-        self._blocked_at = 0.0
 
     def __repr__(self) -> str:
-        return f"<Worker of {', '.join(self._agents)}: {len(self._driving)} runs>"
+        return f"<Worker of {', '.join(self._agents)}: {len(self._legs)} runs>"
 
     def stop(self) -> None:
         """Take no more runs, and let `serve` return when those under way are at rest."""
@@ -128,18 +107,18 @@ class Worker:
             grace_s: the seconds that runs under way have after `stop`. Another worker takes what is
                 left then.
         """
+        await self._engine.open()
+        left_s = 0.0
         try:
             while not self._stopped.is_set():
-                await self._take()
+                await self._engine.look()
                 await self._command()
                 await self._rest()
-            if self._driving:
-                await asyncio.wait(self._driving.values(), timeout=grace_s)
+            left_s = grace_s
         finally:
-            tasks = tuple(self._driving.values())
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await self._engine.drain()
+            await self._legs.end(left_s)
+            await self._engine.close()
 
     async def _rest(self) -> None:
         """Wait until `stop`, until the store tells of a run, or until the next look is due."""
@@ -188,35 +167,6 @@ class Worker:
             self._streams.pop(run_id, None)
         return "over" if result.run.ended else "parked"
 
-    async def _take(self) -> None:
-        """Start to drive runs that wait, as many as there are free slots.
-
-        Blocked runs are tried at the start, until each was tried, and again at intervals.
-        """
-        free = self._slots - len(self._driving)
-        if free <= 0:
-            return
-        now = time.monotonic()
-        also_blocked = now >= self._blocked_at
-        refused = self._refused if also_blocked else frozenset[str]()
-        limit = free + len(self._delays) + len(self._driving) + len(refused)
-        try:
-            found = await self._store.ready(self._agents.keys(), limit, blocked=also_blocked)
-        except StoreError as error:
-            LOG.warning("a worker cannot look for waiting runs: %s", error)
-            return
-        if also_blocked and refused.issuperset(found):
-            self._blocked_at = now + BLOCKED_EVERY_S
-        waiting = [
-            run_id
-            for run_id in found
-            if run_id not in self._driving
-            and run_id not in refused
-            and self._delays.get(run_id, (0, 0.0))[1] <= now
-        ]
-        for run_id in waiting[:free]:
-            self._driving[run_id] = asyncio.create_task(self._drive(run_id))
-
     async def _command(self) -> None:
         """Tell the runs under way what came for them since their drivers read their mailboxes."""
         if not self._streams:
@@ -234,27 +184,9 @@ class Worker:
                     told.add(command.key)
                     _tell(stream, command)
 
-    async def _drive(self, run_id: str) -> None:
-        driven: Driven = "again"
-        try:
-            driven = await self.drive(run_id)
-        except Exception as error:
-            expected = isinstance(error, ProviderError | StoreError)
-            said = "run %s is interrupted, and will be driven again: %s"
-            LOG.warning(said, run_id, error, exc_info=not expected)
-        finally:
-            del self._driving[run_id]
-        if driven == "again":
-            failures, _ = self._delays.get(run_id, (0, 0.0))
-            wait_s = min(DELAY_MAX_S, self._poll_s * 2**failures)
-            self._delays[run_id] = failures + 1, time.monotonic() + wait_s
-        else:
-            self._delays.pop(run_id, None)
-
     async def _block(self, record: RunRecord, error: Exception) -> None:
         """Record that the code of this worker cannot drive a run."""
         LOG.error("run %s is blocked: %s", record.run_id, error)
-        self._refused.add(record.run_id)
         with suppress(RunBusy, Fenced):
             await self._store.claim(record.run_id)
             await self._store.release(record.run_id, "blocked", record.asks)
@@ -272,8 +204,8 @@ def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:
                 stream.follow_up(command.text, signal_id=command.signal_id)
 
 
-def _shared(store: Store) -> _Shared:
-    if not isinstance(store, _Shared):
+def _shared(store: Store) -> SharedStore:
+    if not isinstance(store, SharedStore):
         raise ConfigError(
             f"a worker: expected a store that several processes share, found {store!r}. Fix: keep "
             "the runs in a database, 'runs.db'."

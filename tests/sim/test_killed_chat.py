@@ -11,15 +11,19 @@ from contextlib import closing
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from types import FrameType
+from typing import Final
 
 import pytest
 
 from graphloop.agent import Chat
+from graphloop.stores import PostgresStore
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
+from graphloop.stores.postgres.schema import opened
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Message, UserMessage
+from tests.postgres_server import database
 from tests.sim.killed_chat import CHAT, build, contend, question, talk_by_turns
 from tests.sizes import NIGHTLY
 
@@ -153,35 +157,39 @@ async def test_one_more_question_costs_what_it_costs_at_the_start(
     assert last <= first * 1.1
 
 
-LENGTHS = "SELECT length(data) FROM entry UNION ALL SELECT length(data) FROM blob"
+LENGTHS: Final = "SELECT length(data) FROM entry UNION ALL SELECT length(data) FROM blob"
 
 
-def bytes_in(directory: Path) -> int:
-    """Return the bytes of all events and blobs that a store on disk has."""
-    database = directory / "chats.db"
-    if not database.exists():
+def bytes_in(directory: Path, dsn: str) -> int:
+    """Return the bytes of all events and blobs that a store has."""
+    file = directory / "chats.db"
+    if dsn:
+        with opened(dsn) as link:
+            return sum(length for (length,) in link.execute(LENGTHS).fetchall())
+    if not file.exists():
         return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
-    with closing(sqlite3.connect(database)) as connection:
+    with closing(sqlite3.connect(file)) as connection:
         return sum(length for (length,) in connection.execute(LENGTHS))
 
 
-@pytest.mark.parametrize("kind", ["jsonl", "sqlite"])
+@pytest.mark.parametrize("kind", ["jsonl", "sqlite", "postgres"])
 async def test_one_more_question_writes_what_it_writes_at_the_start(
-    kind: str, tmp_path: Path
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """The journals grow with the conversation, not with its square.
 
     Each second question is asked through a new object, which reads the conversation first. A part
     of it is written now and then, so a stretch of questions is compared with another.
     """
-    store = STORES[kind](tmp_path / "store")
+    dsn = database(request.getfixturevalue("postgres")) if kind == "postgres" else ""
+    store = PostgresStore(dsn) if dsn else STORES[kind](tmp_path / "store")
     agent = build(store, tmp_path / "ledger")
     chat, sizes = agent.chat(CHAT), [0]
 
     for number in range(COUNTED):
         asking: Chat = agent.chat(CHAT) if number % 2 else chat
         await asking.send(question(number))
-        sizes.append(bytes_in(tmp_path / "store"))
+        sizes.append(bytes_in(tmp_path / "store", dsn))
     said = await chat.messages()
     await agent.aclose()
 

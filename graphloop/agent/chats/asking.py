@@ -29,6 +29,7 @@ from ..inputs import (
     QuestionInput,
     asked_message,
     messages_of,
+    refuse_blank,
 )
 from ..journals import waiting
 from ..options import reject_unknown_options
@@ -132,7 +133,9 @@ class Asking(Struct, frozen=True):
         before = await self._before(last)
         setup = self._setup(asked_on.setup, before)
         terms = asked_on.in_chat(setup, before)
-        history: History[Message] = History() if last is None else last.conversation
+        history: History[Message] = History()
+        if last is not None:
+            history = last.conversation(asked_on.options.instructions)
         run_id = self.chain.run_id(number)
         conversation = {"run_id": run_id, "messages": history.append(asked)}
         question = cast(
@@ -250,7 +253,7 @@ def _message(prompt: PromptInput | MessageInput) -> UserMessage:
     messages = messages_of([prompt], may_be_empty=True)
     match messages:
         case (UserMessage() as message,):
-            return message
+            return refuse_blank(message, "prompt")
         case _:
             found = ", ".join(message.role for message in messages) or "nothing"
             raise ConfigError(

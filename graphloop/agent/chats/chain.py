@@ -80,14 +80,19 @@ class Question(Struct, frozen=True):
         """The conversation in the form that the model reads, without the agent's instructions."""
         return _without_instructions(self.run.messages)
 
-    @property
-    def conversation(self) -> History[Message]:
-        """The conversation that the next question continues.
+    def conversation(self, instructions: object) -> History[Message]:
+        """Return the conversation that the next question continues.
 
-        The history is followed by the caller's messages that the run's model never read.
+        The history is followed by the caller's messages that the run's model never read. It is not
+        copied if the next question has the same instructions, since a chat has many messages.
+
+        Args:
+            instructions: the instructions of the next question: a text, a function or None.
         """
-        inbox = self.run.inbox
-        return History(self.history).append(*inbox.steering, *inbox.follow_ups)
+        inbox, heard = self.run.inbox, self.run.messages
+        said = (SystemMessage(instructions),) if isinstance(instructions, str) else ()
+        kept = heard if said == heard[: _instructions(heard)] else History(self.history)
+        return kept.append(*inbox.steering, *inbox.follow_ups)
 
 
 def _without_instructions(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -173,7 +178,7 @@ class Chain(Struct, frozen=True):
             )
             raise error
         before = first.chat or ChatSoFar()
-        new = _without_instructions(first.messages)[before.heard :]
+        new = first.messages[_instructions(first.messages) + before.heard :]
         return Question(number, run, before, new, warning)
 
     async def _replayed(

@@ -7,6 +7,9 @@ A run waits if a program submitted it (`agent.runs(store).submit`), if it got an
 driver died. A worker takes the runs of the agent of its target. Start any number of workers, on
 each machine that reaches the store, and one command for each agent.
 
+--engine decides who drives a run next, and when: `pull` looks into the store, and `dbos` leaves it
+to the queues of DBOS, in the same PostgreSQL database (pip install 'graphloop[dbos]').
+
 SIGTERM and Ctrl-C end the worker: it takes no more runs, and has --grace seconds for those under
 way; another worker goes on with what is left. A second Ctrl-C ends it at once. The log goes to
 stderr.
@@ -19,10 +22,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from collections.abc import Callable
+from enum import StrEnum
 from typing import Annotated, TypeAlias
 
 import typer
 
+from ... import engines
+from ...errors import ConfigError
 from ...stores import open_store
 from ...workers import Worker
 from ..errors import Status, tell_error
@@ -32,11 +39,17 @@ from ..stored import close, named, refuse_unreachable
 
 __all__ = ["worker_command"]
 
+EngineName = StrEnum("EngineName", {"PULL": "pull", "DBOS": "dbos"})
+
 Slots: TypeAlias = Annotated[
     int, typer.Option(metavar="NUMBER", min=1, help="The most runs to drive at once.")
 ]
 Grace: TypeAlias = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="The time for runs under way at the end.")
+]
+
+EngineOption: TypeAlias = Annotated[
+    EngineName, typer.Option("--engine", help="What decides which run is driven next, and when.")
 ]
 
 
@@ -46,6 +59,7 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     store: StorePath = None,
     slots: Slots = 100,
     grace: Grace = 30.0,
+    engine: EngineOption = EngineName.PULL,
     model: ModelName = None,
     script: Script = None,
     base_url: BaseUrl = None,
@@ -54,13 +68,14 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     """Serve until SIGTERM or Ctrl-C."""
     where = named(store)
     refuse_unreachable(where)
+    engine_class = _engine_class(engine)
     agent, deps = agent_for(target, registers, model, script, base_url)
     shared = open_store(where)
 
     def given(_: str) -> object:
         return deps["deps"]
 
-    worker = Worker([agent], shared, slots=slots, deps=given if deps else None)
+    worker = Worker([agent], shared, slots=slots, engine=engine_class, deps=given if deps else None)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
     async def serve() -> None:
@@ -82,3 +97,12 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
 
     asyncio.run(serve())
     return Status.OK
+
+
+def _engine_class(name: EngineName) -> Callable[[engines.Legs], engines.Engine]:
+    if name == EngineName.PULL:
+        return engines.Pull
+    try:
+        return engines.Dbos
+    except ModuleNotFoundError as missing:
+        raise ConfigError(str(missing)) from missing

@@ -23,6 +23,7 @@ from ..text import TextJoiner
 from ..wire_json import (
     JsonObject,
     count_of,
+    details_of,
     is_list,
     is_object,
     json_text,
@@ -266,6 +267,8 @@ def _usage(fields: JsonObject) -> Usage:
     def total(key: str) -> int:
         return sum(count_of(round_, key) for round_ in rounds)
 
+    kept = [round_.get("cache_creation") for round_ in rounds if is_object(round_)]
+
     return Usage(
         total("input_tokens"),
         total("output_tokens"),
@@ -276,4 +279,8 @@ def _usage(fields: JsonObject) -> Usage:
         sum(count_of(server_calls, kind) for kind in server_calls)
         if is_object(server_calls)
         else 0,
+        details=details_of(
+            cache_write_1h_tokens=sum(count_of(one, "ephemeral_1h_input_tokens") for one in kept),
+            web_searches=count_of(server_calls, "web_search_requests"),
+        ),
     )

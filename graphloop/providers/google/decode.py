@@ -6,10 +6,12 @@ event with a finish reason. If the server blocks the prompt, it sends no candida
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, TypeAlias, final
 
 from ...errors import BadReply, StreamTruncated
+from ...spending import UsageDetails
 from ...values import AssistantMessage, FinishReason, Reply, Usage
 from ..base import Live, ServerEvent, UsageSoFar
 from ..finish_words import FinishWords, meaning
@@ -19,6 +21,8 @@ from ..wire_json import (
     as_list,
     as_object,
     count_of,
+    details_of,
+    is_list,
     is_object,
     json_text,
     parse_object,
@@ -42,6 +46,16 @@ _OF_CANDIDATE: Final = (
 
 _NOT_ENDED: Final = frozenset({"", "FINISH_REASON_UNSPECIFIED"})
 _NOTHING: Final = Usage()
+
+_MODALITIES: Final = {"AUDIO": "audio", "IMAGE": "image", "DOCUMENT": "image", "VIDEO": "video"}
+"""The words for media with a price of their own; pages of documents are pictures."""
+_MODALITY_COUNTS: Final = {
+    "promptTokensDetails": "input_{}_tokens",
+    "toolUsePromptTokensDetails": "input_{}_tokens",
+    "cacheTokensDetails": "cache_{}_read_tokens",
+    "candidatesTokensDetails": "output_{}_tokens",
+}
+"""The fields of `UsageDetails` by those of `usageMetadata`, with a place for the modality."""
 
 
 @final
@@ -174,4 +188,16 @@ def _usage(counts: object) -> Usage:
         output_tokens=count_of(counts, "candidatesTokenCount") + thoughts,
         cache_read_tokens=cached,
         reasoning_tokens=thoughts,
+        details=_details(counts),
     )
+
+
+def _details(counts: JsonObject) -> UsageDetails:
+    """Return the tokens by modality; https://ai.google.dev/api/generate-content#UsageMetadata."""
+    found = Counter[str]()
+    for name, field in _MODALITY_COUNTS.items():
+        told = counts.get(name)
+        for one in filter(is_object, told if is_list(told) else ()):
+            if modality := _MODALITIES.get(str(one.get("modality"))):
+                found[field.format(modality)] += count_of(one, "tokenCount")
+    return details_of(**found)

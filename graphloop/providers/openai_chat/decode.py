@@ -34,6 +34,7 @@ from ..wire_json import (
     as_list,
     as_object,
     count_of,
+    details_of,
     is_list,
     is_object,
     json_text,
@@ -362,13 +363,10 @@ def _grow(kept: JsonObject, piece: JsonObject) -> None:
 
 
 def _usage(usage: JsonObject) -> Usage:
-    """Convert a server's `usage` object to a `Usage`.
-
-    The input count excludes cached tokens; the output count includes reasoning.
-    """
+    """Convert a server's `usage`: input without cached tokens, output with reasoning."""
     prompt = count_of(usage, "prompt_tokens")
     completion = count_of(usage, "completion_tokens")
-    details = usage.get("prompt_tokens_details")
+    details, answered = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
     written = count_of(details, "cache_write_tokens")
     # DeepSeek and Moonshot send the cached tokens outside `prompt_tokens_details`.
     cached = (
@@ -376,7 +374,7 @@ def _usage(usage: JsonObject) -> Usage:
         or count_of(usage, "prompt_cache_hit_tokens")
         or count_of(usage, "cached_tokens")
     )
-    reasoning = count_of(usage.get("completion_tokens_details"), "reasoning_tokens")
+    reasoning = count_of(answered, "reasoning_tokens")
     # xAI and Gemini do not include reasoning in `completion_tokens`.
     if reasoning and count_of(usage, "total_tokens") == prompt + completion + reasoning:
         completion += reasoning
@@ -386,4 +384,9 @@ def _usage(usage: JsonObject) -> Usage:
         cache_read_tokens=cached,
         cache_write_tokens=written,
         reasoning_tokens=reasoning,
+        details=details_of(
+            input_audio_tokens=count_of(details, "audio_tokens"),
+            input_image_tokens=count_of(details, "image_tokens"),
+            output_audio_tokens=count_of(answered, "audio_tokens"),
+        ),
     )

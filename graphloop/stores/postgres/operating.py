@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, LiteralString, TypeVar
 
-from ..base import Change, Survey, WaitingRuns
+from ..base import Change
+from ..beginnings import PART
 from ..journals import NAMED_MAX, family_of
+from ..survey import Survey, WaitingRuns
 from .schema import Link
 
 __all__ = ["change_fleet_meters", "delete_old", "surveyed"]
@@ -72,6 +74,7 @@ REFERENCES: Final[LiteralString] = (
     "SELECT DISTINCT (regexp_matches(convert_from(data, 'UTF8'), 'sha256:[0-9a-f]{64}', 'g'))[1] "
     "FROM entry WHERE run = ANY(%s) AND position('sha256:'::bytea IN data) > 0"
 )
+IS_PART: Final[LiteralString] = "(substr(data, 1, length(%(part)s::bytea)) = %(part)s)"
 
 
 def surveyed(link: Link) -> Survey:
@@ -115,7 +118,11 @@ def change_fleet_meters(link: Link, names: Collection[str], change: Change[T]) -
 
 
 def delete_old(link: Link, older_s: float, limit: int) -> int:
-    """Delete old families that are over, with the media that no other run shows."""
+    """Delete old families that are over, with the media that no other run shows.
+
+    The parts of conversations stay (`beginnings.py`), and what they show: a store object that is
+    open remembers which parts are saved.
+    """
     found = {family for (family,) in link.execute(FAMILIES, {"older_s": older_s, "limit": limit})}
     # Locked, and looked at again: a driver may have claimed one meanwhile.
     rows = link.execute(LOCKED, {"older_s": older_s, "families": [*found]}).fetchall()
@@ -133,8 +140,10 @@ def delete_old(link: Link, older_s: float, limit: int) -> int:
         # their events; a later append waits for this transaction, and writes its media again.
         link.execute("LOCK TABLE blob IN SHARE ROW EXCLUSIVE MODE")
         link.execute(
-            "DELETE FROM blob WHERE digest = ANY(%s) AND NOT EXISTS(SELECT 1 FROM entry "
-            "WHERE position(convert_to(digest, 'UTF8') IN entry.data) > 0)",
-            (shown,),
+            f"DELETE FROM blob WHERE digest = ANY(%(shown)s) AND NOT {IS_PART} AND NOT EXISTS("  # noqa: S608
+            "SELECT 1 FROM entry WHERE position(convert_to(digest, 'UTF8') IN entry.data) > 0) "
+            f"AND NOT EXISTS(SELECT 1 FROM blob part WHERE {IS_PART.replace('data', 'part.data')} "
+            "AND position(convert_to(blob.digest, 'UTF8') IN part.data) > 0)",
+            {"shown": shown, "part": PART},
         )
     return len(numbers)

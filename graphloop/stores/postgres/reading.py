@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from typing import Final, LiteralString
 
 from ...errors import StoreError
 from ...events import Event
 from ..base import RunRecord
+from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
 from ..journals import COMMANDS_FROM, COMMANDS_UPTO, records_of, within_bounds
@@ -47,7 +48,15 @@ READY: Final[LiteralString] = (
 )
 
 
-def load_events(link: Link, codec: Codec, run_id: str) -> tuple[Event, ...]:
+CHAIN: Final[LiteralString] = (
+    "WITH RECURSIVE found AS (SELECT digest, data FROM blob WHERE digest = %s UNION ALL "
+    "SELECT b.digest, b.data FROM found f JOIN blob b "
+    "ON b.digest = encode(substr(f.data, 12, 71), 'escape')) SELECT digest, data FROM found"
+)
+"""A blob, and all parts of a conversation before it: a part begins with `{"before":"sha256:…"`."""
+
+
+def load_events(link: Link, codec: Codec, beginnings: Beginnings, run_id: str) -> tuple[Event, ...]:
     """Return the events of a run after checking each; an empty tuple if the run does not exist.
 
     Raises:
@@ -61,13 +70,13 @@ def load_events(link: Link, codec: Codec, run_id: str) -> tuple[Event, ...]:
     ).fetchall()
     events: list[Event] = []
     codec = codec.of(run_id)
-    blobs = cache(partial(_blob, link))
+    blobs = partial(_blob, link, {})
     for at, (seq, kind, data) in enumerate(rows, 1):
         if seq != at:
             raise StoreError(f"run {run_id!r}: event {at} is missing, {seq} is there")
         place = f"run {run_id!r}, event {seq}"
         try:
-            told, event = codec.decode(data, blobs)
+            told, event = codec.decode(data, blobs, beginnings)
         except StoreError as error:
             raise StoreError(f"{place}: {error}") from error
         if (told, type(event).__name__) != (seq, kind):
@@ -78,9 +87,10 @@ def load_events(link: Link, codec: Codec, run_id: str) -> tuple[Event, ...]:
     return tuple(events)
 
 
-def _blob(link: Link, digest: str) -> bytes:
-    row = link.execute("SELECT data FROM blob WHERE digest = %s", (digest,), binary=True).fetchone()
-    return checked_blob(digest, None if row is None else row[0], "the store's table `blob`")
+def _blob(link: Link, known: dict[str, bytes], digest: str) -> bytes:
+    if digest not in known:
+        known.update(link.execute(CHAIN, (digest,), binary=True).fetchall())
+    return checked_blob(digest, known.get(digest), "the store's table `blob`")
 
 
 def known_ids(link: Link) -> list[str]:

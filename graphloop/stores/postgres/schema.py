@@ -14,7 +14,16 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ...errors import ConfigError, StoreError
 
-__all__ = ["CHANNEL", "LOCK_CLASS", "SCHEMA_VERSION", "Link", "opened", "place_of", "told"]
+__all__ = [
+    "CHANNEL",
+    "LOCK_CLASS",
+    "SCHEMA_VERSION",
+    "Link",
+    "opened",
+    "place_of",
+    "tell_engine",
+    "told",
+]
 
 Link: TypeAlias = Connection[tuple[Any, ...]]
 """A connection to the database, in autocommit mode."""
@@ -70,6 +79,37 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     "INSERT INTO meta(key, value) VALUES('schema', '1')",
 )
 
+# The outbox: an engine's statements, which each transaction executes that makes a run ready. A
+# trigger does it, so no writer can leave it out: a submit, an answer, a release or a sweep.
+# A claim ends each time of being ready, and adds 1 to the epoch: so the epoch names the leg. The
+# leg of a driver that died is from before its claim, and the sweep has added 1 since.
+BODY: Final = """
+DECLARE
+  told record;
+BEGIN
+  SELECT NEW.run_id AS run_id, NEW.graph AS graph, NEW.run_id || ':' || NEW.epoch AS leg,
+    CASE WHEN NEW.status = 'interrupted' THEN NEW.run_id || ':' || (NEW.epoch - 2) END AS lost_leg,
+    CASE WHEN NEW.status = 'interrupted' THEN 1 WHEN NEW.asks <> '[]' THEN 10 ELSE 100 END AS band
+    INTO told;
+  {statements}
+  RETURN NULL;
+END
+"""
+IS_WAITING: Final = (
+    "({0}.begun AND {0}.owner IS NULL AND {0}.status IN ('ready', 'interrupted') "
+    "AND strpos({0}.run_id, '/') = 0)"
+)
+# No INSERT makes a run ready: its first event does, by an update.
+TRIGGER: Final = (
+    "CREATE TRIGGER tell_engine AFTER UPDATE ON graphloop.run FOR EACH ROW "
+    f"WHEN ({IS_WAITING.format('NEW')} AND NOT {IS_WAITING.format('OLD')}) "
+    "EXECUTE FUNCTION graphloop.tell_engine()"
+)
+INSTALLED: Final = (
+    "SELECT prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
+    "WHERE t.tgrelid = 'graphloop.run'::regclass AND t.tgname = 'tell_engine'"
+)
+
 
 def place_of(dsn: str) -> str:
     """Return where a DSN leads, without its password.
@@ -115,6 +155,24 @@ def opened(dsn: str) -> Link:
         link.close()
         raise
     return link
+
+
+def tell_engine(link: Link, statements: str) -> None:
+    """Let each transaction that makes a run ready execute these PL/pgSQL statements."""
+    body = BODY.format(statements=statements) if statements else None
+    row = link.execute(INSTALLED).fetchone()
+    if (None if row is None else row[0]) == body:
+        return
+    # One process at a time; each waits for the transactions that write to runs now.
+    link.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK_CLASS,))
+    link.execute("DROP TRIGGER IF EXISTS tell_engine ON graphloop.run")
+    if body is None:
+        return
+    link.execute(
+        "CREATE OR REPLACE FUNCTION graphloop.tell_engine() RETURNS trigger LANGUAGE plpgsql "
+        f"SET search_path TO graphloop AS $told${body}$told$".encode()
+    )
+    link.execute(TRIGGER.encode())
 
 
 def told(error: Exception) -> str:

@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar, final
@@ -21,13 +22,15 @@ import psycopg
 
 from ...errors import ConfigError, StoreError, UnknownRun
 from ...events import Event
-from ..base import Ask, Change, Posted, ReleaseStatus, RunRecord, Survey
+from ..base import Ask, Change, Posted, ReleaseStatus, RunRecord
+from ..beginnings import Beginnings
 from ..codec import Codec
 from ..journals import graph_name_of, wake_at
+from ..survey import Survey
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
-from .schema import Link, opened, place_of
+from .schema import Link, opened, place_of, tell_engine
 from .writer import Job, PostgresWriter, QueuedAppend, persist
 
 __all__ = ["PostgresStore"]
@@ -71,7 +74,8 @@ class PostgresStore:
                     f"{name}: expected a positive number of seconds, found {number!r}."
                 )
         self._place = place_of(dsn)
-        self._codec = codec or Codec()
+        self._dsn = dsn
+        self._codec, self._beginnings = codec or Codec(), Beginnings()
         self._tenant = StoreWorker(lease_s, clock)
         self._writer = PostgresWriter(dsn, self._tenant, patience_s)
         self._readers = _Readers(dsn, patience_s)
@@ -98,10 +102,13 @@ class PostgresStore:
         The write is queued at once, and the returned future ends after the commit.
         """
         addition = self._addition(run_id, seq, events)
+        job: QueuedAppend | Job[None]
         if (held := self._tenant.held.get(run_id)) is None:
-            work = partial(_append_all, tenant=self._tenant, additions=[addition])
-            return self._queued(Job(run_id, work))
-        job = QueuedAppend(addition, held)
+            job = Job(run_id, partial(_append_all, tenant=self._tenant, additions=[addition]))
+        else:
+            job = QueuedAppend(addition, held)
+        if addition.blobs:
+            job.future.add_done_callback(partial(self._wrote, addition.blobs))
         self._writer.put(job)
         return asyncio.wrap_future(job.future)
 
@@ -112,18 +119,25 @@ class PostgresStore:
             work = partial(_append_all, tenant=self._tenant, additions=additions)
             await self._queued(Job(additions[0].run_id, work))
 
+    def _wrote(self, blobs: Collection[str], future: Future[None]) -> None:
+        """Note the parts of conversations that a commit has written, in the writing thread."""
+        if not future.cancelled() and future.exception() is None:
+            self._beginnings.saved(blobs)
+
     def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> NewEvents:
         encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
         blobs: dict[str, bytes] = {}
         rows = [
-            (type(event).__name__, encode(at, event, blobs)) for at, event in enumerate(events, seq)
+            (type(event).__name__, encode(at, event, blobs, self._beginnings))
+            for at, event in enumerate(events, seq)
         ]
         return NewEvents(run_id, seq, tuple(rows), graph, blobs)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
-        work = partial(reading.load_events, codec=self._codec, run_id=run_id)
-        events: tuple[Event, ...] = await self._read(work)
+        events = await self._read(
+            lambda link: reading.load_events(link, self._codec, self._beginnings, run_id)
+        )
         if not events:
             raise UnknownRun(f"no run {run_id!r} in {self._place}")
         return events
@@ -218,6 +232,19 @@ class PostgresStore:
     async def woken(self) -> None:
         """Wait until a process tells that a run may wait for a driver, or has got a command."""
         await asyncio.wrap_future(self._writer.woken())
+
+    @property
+    def address(self) -> str:
+        """The address of the database, with its password."""
+        return self._dsn
+
+    async def on_ready(self, statements: str) -> None:
+        """Let each transaction that makes a run ready execute these PL/pgSQL statements."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            tell_engine(link, statements)
+
+        await self._queued(Job("", work))
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""

@@ -620,6 +620,9 @@ async def test_a_question_that_is_no_message_of_a_user_is_refused() -> None:
         await chat.send(said("I am the model"))
     with pytest.raises(ConfigError, match=r"messages\[0\]: expected a message, found int"):
         await chat.send(wrong(5))
+    for blank in ("", " \n", [""], UserMessage("")):
+        with pytest.raises(ConfigError, match="`prompt`: expected a question, found"):
+            await chat.send(blank)
     assert () == await chat.messages()
 
 

@@ -26,6 +26,9 @@ from tests.strategies import wrong
         (None, {"role": "user", "content": "u"}, "`messages` is a list of messages"),
         (5, None, "`prompt`: expected a string, or a list of texts and media, found int. Fix: "),
         ([], None, "`prompt`: expected a string, or a list of texts and media, found nothing"),
+        ("", None, "`prompt`: expected a question, found ''. Fix: fill it in"),
+        (" \n", None, r"`prompt`: expected a question, found ' \\n'"),
+        (["", " "], None, "`prompt`: expected a question, found"),
         (Path("a.png"), None, "found PosixPath. Fix: give a list"),
         (
             [UserMessage("u")],
@@ -70,4 +73,3 @@ def test_instructions_come_first_and_only_once() -> None:
 
     assert (both, ()) == conversation("hi", None, "be kind")
     assert (both, ()) == conversation(None, both, "be kind")
-    assert ((UserMessage(""),), ()) == conversation("", None, None)

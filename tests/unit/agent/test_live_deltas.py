@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from typing import final
 
 import pytest
@@ -165,8 +165,10 @@ async def test_a_reader_may_change_its_task_between_two_deltas() -> None:
     assert "onetwo" == result.partial_text
 
 
-async def test_other_tasks_have_their_turn_beside_deltas_that_no_stream_shows(
+@pytest.mark.parametrize("shown", [True, False], ids=["full_stream", "generate"])
+async def test_other_tasks_have_their_turn_beside_a_model_that_never_waits(
     monkeypatch: pytest.MonkeyPatch,
+    shown: bool,
 ) -> None:
     """A model may talk for long without waiting, also to a caller who waits for the result."""
     monkeypatch.setattr(in_flight, "SHARE_S", -1.0)  # As if every delta had taken long.
@@ -179,10 +181,121 @@ async def test_other_tasks_have_their_turn_beside_deltas_that_no_stream_shows(
 
     loop.call_soon(tick)
     words: Entry = {"text": "a b c d e", "deltas": ["a ", "b ", "c ", "d ", "e"]}
-    result = await Agent(ScriptedModel([words])).generate("go")
+    agent = Agent(ScriptedModel([words]))
+    parts = await read(agent.stream("go")) if shown else []
+    text = "".join(texts(parts)) if shown else (await agent.generate("go")).text
 
-    assert "a b c d e" == result.text
+    assert "a b c d e" == text
     assert ticks >= 3
+
+
+@final
+class Busy:
+    """A model that waits in many ways between its words, and may fail or stop its own run.
+
+    Args:
+        ends: what the model does after its words.
+    """
+
+    label = "busy"
+
+    def __init__(self, ends: Callable[[], object] = lambda: None) -> None:
+        self._ends = ends
+
+    def session(self) -> Busy:
+        """Return the model itself."""
+        return self
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Delta | Reply, None]:
+        """Say each word after another kind of wait."""
+        loop = asyncio.get_running_loop()
+        yield TextDelta(WORDS[0])
+        await asyncio.sleep(0)
+        yield TextDelta(WORDS[1])
+        later: asyncio.Future[str] = loop.create_future()
+        loop.call_soon(later.set_result, WORDS[2])
+        yield TextDelta(await later)
+        try:
+            async with asyncio.timeout(0):
+                await loop.create_future()
+        except TimeoutError:
+            yield TextDelta(WORDS[3])
+        broken: asyncio.Future[str] = loop.create_future()
+        loop.call_soon(broken.set_exception, ValueError("broken"))
+        with pytest.raises(ValueError, match="broken"):
+            await broken
+        self._ends()
+        yield reply("".join(WORDS))
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+@pytest.mark.parametrize("limit_s", [None, 60.0], ids=["", "with a time limit"])
+async def test_a_model_waits_between_its_deltas_as_in_any_task(limit_s: float | None) -> None:
+    """Timers, failures and bare yields reach the model's own code, and no delta is lost."""
+    async with asyncio.timeout(DEADLINE_S):
+        parts = await read(Agent(Busy(), step_timeout_s=limit_s).stream("go"))
+        result = await Agent(Busy()).generate("go")
+
+    assert list(WORDS) == texts(parts)
+    assert isinstance(parts[-1], Finish)
+    assert "".join(WORDS) == result.text
+
+
+async def test_a_model_that_fails_after_its_deltas_ends_the_stream_with_its_error() -> None:
+    """The deltas came without a wait; the failure is heard all the same."""
+
+    def fail() -> None:
+        raise ValueError("out of words")
+
+    parts = await read(Agent(Busy(fail)).stream("go"))
+
+    assert list(WORDS) == texts(parts)
+    assert isinstance(parts[-1], ErrorPart)
+    assert "out of words" in str(parts[-1].error)
+
+
+async def test_a_model_may_abort_its_own_run() -> None:
+    """It runs in the task of the reader, which no abort interrupts then."""
+    streams: list[RunStream] = []
+    streams.append(Agent(Busy(lambda: streams[0].abort("enough"))).stream("go"))
+    async with asyncio.timeout(DEADLINE_S):
+        parts = await read(streams[0])
+        result = await streams[0].result()
+
+    assert list(WORDS) == texts(parts)
+    assert EndReason.ABORTED is result.end_reason
+
+
+async def test_readers_that_take_turns_get_every_delta_once() -> None:
+    """The model is asked by the reader who wants more, and its words are kept for the other."""
+    words = [f"{number} " for number in range(9)]
+    entry: Entry = {"text": "".join(words), "deltas": list(words)}
+    stream = Agent(ScriptedModel([entry])).stream("go")
+    left, right = aiter(stream.full_stream), aiter(stream.full_stream)
+    seen: dict[bool, list[Part]] = {True: [], False: []}
+    for turn in [True, True, True, False, True, False, False, False, False, True, False, True]:
+        seen[turn].append(await anext(left if turn else right))
+    seen[True] += await _rest(left)
+    seen[False] += await _rest(right)
+
+    assert seen[True] == seen[False] == await read(stream)
+    assert words == texts(seen[True])
+
+
+async def test_a_delta_that_has_arrived_is_read_without_the_event_loop() -> None:
+    """A reader who is not told to wait does not wait: the deltas of one chunk come at once."""
+    entry: Entry = {"text": "a b c", "deltas": ["a ", "b ", "c"]}
+    parts = aiter(Agent(ScriptedModel([entry])).stream("go").full_stream)
+    while not isinstance(await anext(parts), TextDelta):
+        pass
+    reading = anext(parts)
+
+    with pytest.raises(StopIteration) as read_at_once:
+        reading.__await__().send(None)
+
+    assert TextDelta("b ") == read_at_once.value.value
 
 
 async def _rest(parts: AsyncIterator[Part]) -> list[Part]:

@@ -10,7 +10,7 @@ from typing import final
 from graphloop import Agent, EndReason, RunResult, Tool
 from graphloop.driver.models import ModelCallInFlight, Models
 from graphloop.driver.performer import Performer
-from graphloop.driver.ports import Ports
+from graphloop.driver.ports import Parked, Ports
 from graphloop.effects import CallModel
 from graphloop.errors import Overloaded, StreamTruncated
 from graphloop.events import EffectFailed, ModelReplied
@@ -87,7 +87,9 @@ async def asked(
     """Return all that comes of asking."""
     asking, items = ModelCallInFlight(one, effect), list[Live | ModelReplied | EffectFailed]()
     while not items or not isinstance(items[-1], ModelReplied | EffectFailed):
-        items.append(await anext(asking))
+        item = await asking.__anext__()
+        assert not isinstance(item, Parked)
+        items.append(item)
     return items
 
 

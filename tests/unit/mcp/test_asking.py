@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from graphloop import Agent
 from graphloop.agent import RunResult
 from graphloop.driver import Pending
-from graphloop.mcp import Server
+from graphloop.mcp import Server, stdio
 from graphloop.policy import Approval, approve, decline
 from graphloop.spending import budget
 from graphloop.testing import ScriptedModel
@@ -213,3 +214,26 @@ async def test_no_model_answers_by_default(make: Make) -> None:
         refused = await outcome(tools["shorten"], what="shoes")
 
     assert refused.status == "error"
+
+
+@pytest.mark.parametrize("name", ["ask", "think", "wait"])
+async def test_a_server_that_asks_for_ever_is_left_after_ten_times(name: str) -> None:
+    """No person, model or run serves it without end; the model reads why."""
+    asked: list[str] = []
+
+    async def decide(pending: Pending) -> Approval:
+        asked.append(pending.key)
+        return approve(edit={"size": len(asked)})
+
+    endless = str(Path(__file__).parents[2] / "mcp_endless_server.py")
+    thinker = ScriptedModel(["Hm."], restart=True)
+    server = stdio(sys.executable, endless, name="endless", ask=True, sampling=thinker)
+    caller = ScriptedModel([{"calls": [{"name": name, "arguments": {}}]}, "."])
+    async with Agent(caller, tools=await server.tools(), approve_tool_call=decide) as agent:
+        result = await agent.generate("Go.")
+
+    assert contents(result) == [
+        "MCP server 'endless' has asked for more inputs 10 times, and does not end the call."
+    ]
+    assert len(asked) == (10 if name == "ask" else 0)
+    assert len(thinker.requests) == (10 if name == "think" else 0)

@@ -26,23 +26,27 @@ CALL = {{"calls": [{{"name": "look", "arguments": {{"word": "x"}}}}]}}
 agent = Agent(ScriptedModel([CALL, "done"] * 20), tools=[look])
 
 async def count():
-    calls = []
+    done = []
     def seen(frame, event, _):
-        calls[-1] += event == "call" and "graphloop" in frame.f_code.co_filename
+        if "graphloop" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes = True
+        done[-1] += event == "opcode"
+        return seen
     for _ in range(12):
-        calls.append(0)
-        sys.setprofile(seen)
+        done.append(0)
+        sys.settrace(seen)
         await agent.generate("x")
-        sys.setprofile(None)
+        sys.settrace(None)
     # The interpreter now and then collects garbage, which calls functions, too.
-    print(min(calls))
+    print(min(done))
 
 asyncio.run(count())
 """
 
 
-def calls_of(imports: str) -> int:
-    """Return how many Python functions a run calls in a new process with these imports."""
+def opcodes_of(imports: str) -> int:
+    """Return how many opcodes of graphloop a run executes in a process with these imports."""
     program = COUNT.format(imports=imports)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
@@ -50,11 +54,16 @@ def calls_of(imports: str) -> int:
     return int(done.stdout)
 
 
-def test_an_unwatched_run_makes_the_same_calls_with_and_without_opentelemetry() -> None:
-    """Counted and not timed: the same calls cost the same."""
-    never = calls_of("")
+def test_an_unwatched_run_does_the_same_with_and_without_opentelemetry() -> None:
+    """Counted and not timed: the same opcodes cost the same.
 
-    assert 0 < never == calls_of("import graphloop.otel\ngraphloop.otel.otel()")
+    A timer that ends meanwhile is some thirty opcodes of ten thousand, so 2 % may differ.
+    """
+    never = opcodes_of("")
+    beside = opcodes_of("import graphloop.otel\ngraphloop.otel.otel()")
+
+    assert never > 1_000
+    assert abs(never - beside) <= never * 0.02
 
 
 @tool

@@ -158,3 +158,19 @@ async def test_media_go_with_the_last_run_that_shows_them(desk: Desk) -> None:
         (first,) = await store.load("again")
         assert isinstance(first, Started)
         assert first.messages == (SEEN,)
+
+
+async def test_the_conversation_of_a_later_question_stays(desk: Desk) -> None:
+    """A conversation is kept once for many runs, with the media that it shows."""
+    said = tuple(UserMessage(f"{number} {'x' * 3000}") for number in range(4))
+    async with desk.at(1000) as store:
+        await store.append("old", 1, Started(1.0, "old", "desk", (SEEN, *said), Setup()))
+        await store.claim("old")
+        await store.release("old", "done", [])
+    async with desk.at(2000) as store:
+        await store.append("new", 1, Started(1.0, "new", "desk", (SEEN, *said), Setup()))
+        assert await store.prune(1000, 500) == 1
+        (first,) = await store.load("new")
+
+    assert isinstance(first, Started)
+    assert first.messages == (SEEN, *said)

@@ -14,6 +14,7 @@ from graphloop.errors import ConfigError, ProviderError, RateLimited, ScriptErro
 from graphloop.events import Event, ModelReplied
 from graphloop.media import Inline, MediaPart, Url
 from graphloop.providers import MediaDelta, Retries, ScriptedModel
+from graphloop.spending import UsageDetails
 from graphloop.stores import MemoryStore
 from graphloop.testing import recorded, refuse_requests
 from graphloop.values import AssistantMessage, FinishReason, Reply, TextPart, Usage, evolve
@@ -34,7 +35,12 @@ def chunk(delta: Mapping[str, object], finish: str | None = None, **more: object
     return json.dumps({"model": "m-1", "choices": [choice], **more})
 
 
-USED = {"prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15}
+USED = {
+    "prompt_tokens": 12,
+    "completion_tokens": 3,
+    "total_tokens": 15,
+    "prompt_tokens_details": {"audio_tokens": 4},
+}
 CALLS = [{"index": 0, "id": "call_7", "function": {"name": "look", "arguments": "{ }"}}]
 TALK = (
     sse(chunk({"tool_calls": CALLS}), chunk({}, "tool_calls", usage=USED), "[DONE]"),
@@ -55,7 +61,11 @@ async def test_a_talk_over_a_real_socket_is_replayed_as_it_was(tmp_path: Path) -
         assert len(server.requests) == 2
 
     assert second.text == first.text == "It is foggy."
-    assert second.total_usage == first.total_usage == Usage(24, 6)
+    assert (
+        second.total_usage
+        == first.total_usage
+        == Usage(24, 6, details=UsageDetails(input_audio_tokens=8))
+    )
     assert second.cost_usd == first.cost_usd
     told = [(each.id, each.name, each.arguments) for each in second.steps[0].tool_calls]
     assert told == [("call_7", "look", "{ }")]

@@ -1,0 +1,25 @@
+"""Engines: decide which run a worker drives next, and when.
+
+Owns the port (`base.py`), the legs of a worker, and the engine `Pull`, which looks into the store.
+Refuses nothing about a run, and keeps no truth: that is the journal. Each mistake of an engine is
+harmless, because a second driver of a run is refused by the store.
+Start with `base.py`, then `pull.py`.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
+from .base import Driven, Engine, SharedStore
+
+if TYPE_CHECKING:
+    from .dbos import Dbos
+    from .legs import Legs
+    from .pull import Pull
+
+__all__ = ["Dbos", "Driven", "Engine", "Legs", "Pull", "SharedStore"]
+
+__getattr__ = front_door(
+    __name__,
+    {".dbos": ("Dbos",), ".legs": ("Legs",), ".pull": ("Pull",)},
+    needs={".dbos": "'graphloop[dbos]'"},
+)

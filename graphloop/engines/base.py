@@ -1,0 +1,51 @@
+"""The port of engines: what decides who drives a run next, and when.
+
+    stored run --ready--> engine --leg--> worker: claim, read, drive, release --> stored run
+
+A leg takes a run from its claim to its release. An engine may hand out a leg twice, late, or for a
+run that has a driver: the store lets one driver at a time write. So it need not be exact, and no
+engine takes part in what a run does.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
+
+from ..stores import Backlog, Catalog, Leases, Store
+
+__all__ = ["Driven", "Engine", "SharedStore"]
+
+Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
+"""What became of a leg: its run is over, waits for people, is to be driven again, or is blocked."""
+
+
+@runtime_checkable
+class SharedStore(Store, Leases, Catalog, Backlog, Protocol):
+    """The abilities of a store that workers share."""
+
+
+class Engine(Protocol):
+    """Starts the legs of one worker (`Legs.start`); the class is called with the worker's legs."""
+
+    async def open(self) -> None:
+        """Begin to hand out legs.
+
+        Raises:
+            ConfigError: the engine cannot work with the worker's store.
+        """
+        ...
+
+    async def look(self) -> None:
+        """Start legs that are due now.
+
+        The worker calls it when the store tells of a run, and otherwise at short intervals.
+        """
+        ...
+
+    async def drain(self) -> None:
+        """Hand out no more legs; those under way go on."""
+        ...
+
+    async def close(self) -> None:
+        """Free what `open` has taken; no leg is under way any more."""
+        ...

@@ -1,0 +1,110 @@
+"""Legs: the runs that one worker drives, each in a task from its claim to its release."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection
+from typing import Final, final
+
+from ..errors import ProviderError, StoreError
+from .base import Driven, SharedStore
+
+__all__ = ["Legs"]
+
+LOG: Final = logging.getLogger("graphloop")
+
+DELAY_MAX_S: Final = 60.0
+
+
+@final
+class Legs:
+    """The legs of one worker, which its engine starts.
+
+    A leg that fails in a way that may pass leaves its run to a later leg. The run then waits in
+    this worker, after each failure for twice as long.
+
+    Args:
+        store: the store of the runs.
+        agents: the names of the agents whose runs the worker drives.
+        drive: takes a run as far as it goes.
+        slots: the number of legs at once.
+        poll_s: the least seconds that a run waits after a failure.
+    """
+
+    def __init__(
+        self,
+        store: SharedStore,
+        agents: Collection[str],
+        drive: Callable[[str], Awaitable[Driven]],
+        *,
+        slots: int,
+        poll_s: float,
+    ) -> None:
+        self.store = store
+        self.agents = agents
+        self.slots = slots
+        self._drive = drive
+        self._poll_s = poll_s
+        self._tasks: dict[str, asyncio.Task[Driven]] = {}
+        # The runs that failed in a way that may pass: how often, and until when they wait.
+        self._delays: dict[str, tuple[int, float]] = {}
+        self._blocked: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    @property
+    def delayed(self) -> Collection[str]:
+        """The runs that failed in a way that may pass, and have not succeeded since."""
+        return self._delays.keys()
+
+    @property
+    def blocked(self) -> Collection[str]:
+        """The runs that the worker's code does not fit."""
+        return self._blocked
+
+    def wait_s(self, run_id: str) -> float:
+        """Return for how many seconds a run has to wait because it failed; 0 for none."""
+        _, until = self._delays.get(run_id, (0, 0.0))
+        return max(0.0, until - time.monotonic())
+
+    def is_under_way(self, run_id: str) -> bool:
+        """Whether a leg of the run has not ended yet."""
+        return run_id in self._tasks
+
+    def start(self, run_id: str) -> asyncio.Task[Driven]:
+        """Start a leg of a run, unless one is under way, and return its task."""
+        if run_id not in self._tasks:
+            self._tasks[run_id] = asyncio.create_task(self._leg(run_id))
+        return self._tasks[run_id]
+
+    async def end(self, grace_s: float) -> None:
+        """Wait for the legs under way, and cancel those that have not ended in time."""
+        tasks = tuple(self._tasks.values())
+        if tasks and grace_s > 0:
+            await asyncio.wait(tasks, timeout=grace_s)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _leg(self, run_id: str) -> Driven:
+        driven: Driven = "again"
+        try:
+            driven = await self._drive(run_id)
+        except Exception as error:
+            expected = isinstance(error, ProviderError | StoreError)
+            said = "run %s is interrupted, and will be driven again: %s"
+            LOG.warning(said, run_id, error, exc_info=not expected)
+        finally:
+            del self._tasks[run_id]
+        if driven == "again":
+            failures, _ = self._delays.get(run_id, (0, 0.0))
+            wait_s = min(DELAY_MAX_S, self._poll_s * 2**failures)
+            self._delays[run_id] = failures + 1, time.monotonic() + wait_s
+        else:
+            self._delays.pop(run_id, None)
+        if driven == "blocked":
+            self._blocked.add(run_id)
+        return driven

@@ -1,0 +1,86 @@
+"""Pull: the engine that looks into the store for runs that wait.
+
+It needs nothing but the store, so it is the engine of a single machine. It is also the reference:
+each other engine has to bring about what it does.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final, final
+
+from ..errors import StoreError
+from ..stores import Outbox
+from .legs import Legs
+
+__all__ = ["Pull"]
+
+LOG: Final = logging.getLogger("graphloop")
+
+BLOCKED_EVERY_S: Final = 60.0
+
+
+@final
+class Pull:
+    """Starts the runs that the store says wait, as many as there are free slots.
+
+    Blocked runs are tried at the start, until each was tried, and again at intervals.
+
+    Args:
+        legs: the legs of the worker.
+        patience_s: the seconds for which looks have to find a run before its leg starts. Another
+            engine uses the time to start the run itself, and loses no run that it forgets.
+    """
+
+    def __init__(self, legs: Legs, *, patience_s: float = 0.0) -> None:
+        self._legs = legs
+        self._patience_s = patience_s
+        self._blocked_at = 0.0
+        # When a look first found each run that waits.
+        self._found: dict[str, float] = {}
+
+    async def open(self) -> None:
+        """End the part of another engine that had the store before; it would queue in vain."""
+        if isinstance(self._legs.store, Outbox):
+            with suppress(StoreError):  # A database that is away now is looked into later.
+                await self._legs.store.on_ready("")
+
+    async def look(self) -> None:
+        """Start runs that wait."""
+        free = self._legs.slots - len(self._legs)
+        if free <= 0:
+            return
+        now = time.monotonic()
+        try:
+            waiting = await self._waiting(free, now)
+        except StoreError as error:
+            LOG.warning("a worker cannot look for waiting runs: %s", error)
+            return
+        self._found = {run_id: self._found.get(run_id, now) for run_id in waiting}
+        due = [run_id for run_id, since in self._found.items() if now - since >= self._patience_s]
+        for run_id in due[:free]:
+            self._legs.start(run_id)
+
+    async def drain(self) -> None:
+        """Do nothing: only `look` starts legs."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    async def _waiting(self, free: int, now: float) -> Sequence[str]:
+        """Return the runs that the worker could drive now, the most urgent first."""
+        legs = self._legs
+        also_blocked = now >= self._blocked_at
+        refused = legs.blocked if also_blocked else frozenset[str]()
+        limit = free + len(legs.delayed) + len(legs) + len(refused)
+        found = await legs.store.ready(legs.agents, limit, blocked=also_blocked)
+        if also_blocked and all(run_id in refused for run_id in found):
+            self._blocked_at = now + BLOCKED_EVERY_S
+        return [
+            run_id
+            for run_id in found
+            if not legs.is_under_way(run_id) and run_id not in refused and not legs.wait_s(run_id)
+        ]
