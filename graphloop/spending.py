@@ -34,7 +34,7 @@ __all__ = [
 N = TypeVar("N", int, float)
 
 
-class UsageDetails(Struct, frozen=True, omit_defaults=True, gc=False):
+class UsageDetails(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """Counts of a `Usage` that may have a price of their own, named as genai-prices names them.
 
     All but `web_searches` are among the tokens of the `Usage`: sound, pictures and video of the
@@ -67,7 +67,7 @@ NO_DETAILS: Final = UsageDetails()
 """No details: the default of a `Usage`, so that additions can skip it."""
 
 
-class Usage(Struct, frozen=True, omit_defaults=True, gc=False):
+class Usage(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """The tokens of one or more model calls.
 
     `input_tokens` excludes tokens read from or written to a prompt cache. `output_tokens` includes
@@ -181,7 +181,7 @@ NOTHING_SPENT: Final = Spent()
 """No spending: the default of events that may report some, so that additions can skip it."""
 
 
-class ChatSoFar(Struct, frozen=True, omit_defaults=True, gc=False):
+class ChatSoFar(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, gc=False):
     """The chat of a run, and its earlier runs, as the run of its next question counts them.
 
     `id` is the chat's id. `spent` is what all earlier runs have spent. `states` are the states of

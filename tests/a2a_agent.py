@@ -39,7 +39,13 @@ class Clerk(AgentExecutor):
         updater = TaskUpdater(event_queue, message.task_id, message.context_id)
         if context.current_task is not None:
             self.note(f"answer {said}")
-            await updater.add_artifact([new_text_part(f"size {said}")])
+            if said == "slow":
+                await updater.add_artifact([new_text_part("size ")], "a")
+                await self._until("end")
+                await updater.add_artifact([new_text_part(said)], "a", append=True)
+                self.note("sized")
+            else:
+                await updater.add_artifact([new_text_part(f"size {said}")])
             await updater.complete()
             return
         word = said.partition(" ")[0]
@@ -60,6 +66,8 @@ class Clerk(AgentExecutor):
         match word:
             case "ask":
                 await updater.requires_input(said([new_text_part("Which size?")]))
+            case "mute":
+                await updater.requires_input()
             case "login":
                 await updater.requires_auth(said([new_text_part("Open the page.")]))
                 await self._until("logged-in")

@@ -24,8 +24,10 @@ __all__ = ["MUTANTS", "ProtocolMutant"]
 DRIVER: Final = "graphloop/driver/driver.py"
 JOURNAL: Final = "graphloop/stores/postgres/journal.py"
 LEASES: Final = "graphloop/stores/postgres/leases.py"
+SCHEMA: Final = "graphloop/stores/postgres/schema.py"
 WRITER: Final = "graphloop/stores/postgres/writer.py"
 SWEPT: Final = 'link.execute("DELETE FROM worker WHERE name NOT IN (SELECT name FROM live)")'
+OUTBOX_TESTS: Final = "tests/unit/engines/test_dbos.py"
 STORE_TESTS: Final = "tests/unit/stores/test_postgres.py"
 UNREAD: Final = (
     "tests/conformance/test_stores.py::"
@@ -106,6 +108,16 @@ MUTANTS: Final = (
         "telling: what makes a run ready tells nobody in its transaction",
         [(LEASES, """link.execute("SELECT pg_notify(%s, '')", (CHANNEL,))""", "pass")],
         (f"{STORE_TESTS}::test_a_store_tells_others_of_a_run_that_waits",),
+    ),
+    ProtocolMutant(
+        "outbox: a run of a dead worker gets no new leg in its transaction",
+        [(SCHEMA, "{0}.status IN ('ready', 'interrupted')", "{0}.status IN ('ready')")],
+        (f"{OUTBOX_TESTS}::test_the_leg_of_a_dead_worker_is_cancelled_and_a_new_one_enqueued",),
+    ),
+    ProtocolMutant(
+        "leg: two legs of a run have one name, and DBOS drops the second",
+        [(SCHEMA, "NEW.run_id || ':' || NEW.epoch AS leg", "NEW.run_id AS leg")],
+        (f"{OUTBOX_TESTS}::test_what_makes_a_run_ready_enqueues_its_leg",),
     ),
     ProtocolMutant(
         "started: an effect that may not be repeated begins before the journal says so",

@@ -1,4 +1,7 @@
-"""A caller of a remote agent, which tests kill: `python -m tests.remote_caller STORE URL WORD`."""
+"""A caller of a remote agent, which tests kill: `python -m tests.remote_caller STORE URL WORD`.
+
+With a fourth word, it answers the question of its run by that word.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import sys
 
 from graphloop import Agent
 from graphloop.a2a import remote
+from graphloop.policy import approve
 from graphloop.testing import ScriptedModel
 
 
@@ -21,5 +25,15 @@ def caller(store: str, url: str, word: str = "") -> Agent:
     return Agent(ScriptedModel(script), tools=[tool], store=store)
 
 
+async def main(store: str, url: str, word: str, answer: str = "") -> None:
+    """Start run `r`, or answer the question that it waits for."""
+    agent = caller(store, url, word)
+    if not answer:
+        await agent.generate("Go on.", run_id="r")
+        return
+    (question,) = await agent.pending("r")
+    await agent.resume("r", approvals={question.key: approve(edit={"answer": answer})})
+
+
 if __name__ == "__main__":
-    asyncio.run(caller(*sys.argv[1:]).generate("Go on.", run_id="r"))
+    asyncio.run(main(*sys.argv[1:]))

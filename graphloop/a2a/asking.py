@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from ..effects import ToolAnswer
 from ..tools import ToolAsks, kept
+from .link import question_of
 
 __all__ = ["TaskKept", "answer_parts", "asked_by", "kept_of", "task_kept", "with_decision"]
 
@@ -44,7 +45,7 @@ class TaskKept(Struct, frozen=True, omit_defaults=True):
     Attributes:
         task: the task's id.
         context: the id of the task's context.
-        asked: the id of the message by which the task asks; empty while it does not.
+        asked: what `question_of` says of the question; empty while the task does not ask.
         approval: the key of the approval that a person is asked for; empty for other questions.
         left: the questions about further approvals, by their keys.
         given: the decisions so far, by their keys.
@@ -76,7 +77,7 @@ def asked_by(name: str, task: Task) -> ToolAsks:
         task: a task that needs input, or an authentication outside of the protocol.
     """
     said = task.status.message
-    waiting, words = TaskKept(task.id, task.context_id, said.message_id), get_message_text(said)
+    waiting, words = TaskKept(task.id, task.context_id, question_of(task)), get_message_text(said)
     if task.status.state == TaskState.TASK_STATE_AUTH_REQUIRED:
         text = f"{name} needs an authentication: {words} Say when it is done."
         return ToolAsks(text, NO_ANSWER, _text(waiting))

@@ -34,10 +34,11 @@ from google.protobuf.json_format import ParseError
 
 from ..errors import ToolError
 
-__all__ = ["FAILURES", "Hear", "Link", "linked"]
+__all__ = ["ASKING", "FAILURES", "Hear", "Link", "linked", "question_of"]
 
 WORKING: Final = frozenset({TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING})
 """The states in which a task goes on by itself."""
+ASKING: Final = frozenset({TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED})
 FAILURES: Final = (A2AError, httpx.HTTPError, httpx.InvalidURL, ParseError, ValueError, KeyError)
 """The SDK raises these for a server that refuses, does not answer, or answers with rubbish."""
 CONNECT_S: Final = 10.0
@@ -46,7 +47,8 @@ QUIET_S: Final = 60.0
 PAUSE_S: Final = 0.5
 TRIES_MAX: Final = 4
 """How often the link asks in a row for a task before it gives its server up."""
-CARD_MAX: Final = 1_000_000
+REPLY_BYTES_MAX: Final = 32 * 2**20
+"""The most bytes of one reply, or of one stream of events: a hostile server could never end it."""
 
 
 class Hear(Protocol):
@@ -64,8 +66,12 @@ async def linked(name: str, url: str, headers: Mapping[str, str]) -> AsyncGenera
     Raises:
         ToolError: there is no such card, or the agent speaks another protocol or version.
     """
-    times = httpx.Timeout(QUIET_S, connect=CONNECT_S)
-    async with httpx.AsyncClient(headers=dict(headers), timeout=times) as http:
+    async with httpx.AsyncClient(
+        # No reply may be compressed: a few bytes could be gigabytes.
+        headers={**headers, "accept-encoding": "identity"},
+        timeout=httpx.Timeout(QUIET_S, connect=CONNECT_S),
+        event_hooks={"response": [_bound]},
+    ) as http:
         with _told(name, f"no agent card was found at {url}"):
             card = await A2ACardResolver(http, url).get_agent_card()
         offers = card.supported_interfaces
@@ -88,6 +94,40 @@ async def linked(name: str, url: str, headers: Mapping[str, str]) -> AsyncGenera
         with _told(name, "its card has no address"):
             client = ClientFactory(ClientConfig(polling=True, httpx_client=http)).create(card)
         yield Link(name, client, card)
+
+
+@final
+class _Bounded(httpx.AsyncByteStream):
+    """The body of a reply, up to `REPLY_BYTES_MAX` bytes."""
+
+    def __init__(self, body: httpx.AsyncByteStream) -> None:
+        self._body = body
+
+    async def __aiter__(self) -> AsyncGenerator[bytes]:
+        size = 0
+        async for chunk in self._body:
+            size += len(chunk)
+            if size > REPLY_BYTES_MAX:
+                raise httpx.RemoteProtocolError(
+                    f"expected a reply of at most {REPLY_BYTES_MAX} bytes, found more"
+                )
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
+async def _bound(response: httpx.Response) -> None:
+    """Bound the body of a reply before any of it is read.
+
+    Raises:
+        httpx.RemoteProtocolError: the body is compressed.
+    """
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding.strip().lower() != "identity":
+        raise httpx.RemoteProtocolError(f"expected a reply as asked for, found {encoding!r}")
+    assert isinstance(response.stream, httpx.AsyncByteStream), "the client is asynchronous"
+    response.stream = _Bounded(response.stream)
 
 
 @contextmanager
@@ -140,10 +180,10 @@ class Link:
         Raises:
             ToolError: the agent refuses.
         """
-        asked = task.status.message.message_id
+        message_id = f"re-{question_of(task)}"
         with _told(self._name, f"task {task.id} does not take the answer"):
             await self._sent(
-                parts, message_id=f"re-{asked}", task_id=task.id, context_id=task.context_id
+                parts, message_id=message_id, task_id=task.id, context_id=task.context_id
             )
 
     async def cancel(self, task_id: str) -> None:
@@ -215,9 +255,18 @@ class Link:
         raise ValueError("the server has answered with nothing")
 
 
+def question_of(task: Task) -> str:
+    """Return the id of the message by which a task asks; the task's id if there is no message."""
+    return task.status.message.message_id or task.id
+
+
 def _asks(task: Task, asked: str) -> bool:
-    """Whether a task still has a question that was answered: its server has not read it yet."""
-    return bool(asked) and task.status.message.message_id == asked
+    """Whether a task still waits for an answer that was sent.
+
+    A server may take the message of the question away first, and change the state later.
+    """
+    status = task.status
+    return bool(asked) and status.state in ASKING and status.message.message_id in {"", asked}
 
 
 def _is_rest(event: StreamResponse) -> bool:

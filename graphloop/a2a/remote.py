@@ -28,14 +28,13 @@ from ..media import Inline, MediaPart
 from ..tools import NOT_DONE, UNKNOWN, AnyTool, Approval, NotFound, Tool, ToolContext, ToolReturn
 from ..values import TextPart
 from .asking import answer_parts, asked_by, kept_of, task_kept, with_decision
-from .link import FAILURES, Hear, Link, linked
+from .link import ASKING, FAILURES, Hear, Link, linked, question_of
 
 __all__ = ["remote"]
 
 TIMEOUT_S: Final = 600.0
 SHOWN_MAX: Final = 200
 """The characters of the answer's end that a progress report shows."""
-ASKING: Final = frozenset({TaskState.TASK_STATE_INPUT_REQUIRED, TaskState.TASK_STATE_AUTH_REQUIRED})
 PARAMETERS: Final[dict[str, object]] = {
     "type": "object",
     "properties": {"prompt": {"type": "string", "description": "The task, in words."}},
@@ -168,18 +167,16 @@ class _RemoteAgent:
         waiting = task_kept(answer)
         if waiting.approval:
             waiting = with_decision(self._name, waiting, answer)
-        asked = ""
-        if waiting.asked and task.status.message.message_id == waiting.asked:
+        if task.status.state in ASKING and question_of(task) == waiting.asked:
             if not answer.approved and not waiting.approval:
                 await self._cancelled(task.id)
                 raise ToolError(
                     f"A person declined to answer the remote agent {self._name!r}; its task was "
                     f"cancelled. {answer.reason}"
                 )
-            asked = waiting.asked
             if task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED:
                 await link.answer(task, answer_parts(waiting, answer))
-        return self._ended(await link.followed(task, _progress(context), asked=asked))
+        return self._ended(await link.followed(task, _progress(context), asked=waiting.asked))
 
     def _ended(self, task: Task) -> object:
         """Return the result of a task that no longer goes on by itself."""

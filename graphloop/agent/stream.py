@@ -16,7 +16,7 @@ from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, Part, RunView, Warned
-from ..providers import TextDelta
+from ..providers import DELTAS, TextDelta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage, evolve
@@ -236,27 +236,30 @@ class RunStream(Generic[OutputT_co, S]):
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at, parts, me = 0, self._parts, object()
-        while not self._over or at < len(parts):
-            for part in parts[at:]:
-                yield part
-                at += 1
-            # Until another reader comes, deltas need no detour over the driver's generator.
-            self._reader, flight = me, self._flight if at == len(parts) else None
-            while flight is not None and self._reader is me and (talk := flight.talk) is not None:
-                try:
-                    said = talk(None)
-                except BaseException as error:
-                    await self._break_off(error, iterated=False)
-                    raise
-                if type(said) is not TextDelta:
-                    break
-                parts.append(said)
-                at += 1
-                yield said
+        while True:
+            if at < len(parts):
+                for part in parts[at:]:
+                    yield part
+                    at += 1
+            elif self._over:
+                return
+            elif self._driven or (flight := self._flight) is None or flight.talk is None:
+                await self._pull(at)
             else:
-                said = ASK
-            if at == len(parts) and not self._over:
-                await self._pull(at, said=said)
+                # Until another reader comes, deltas need no detour over the driver's generator.
+                self._reader = me
+                while self._reader is me and (talk := flight.talk) is not None:
+                    try:
+                        said = talk(None)
+                    except BaseException as error:
+                        await self._break_off(error, iterated=False)
+                        raise
+                    if not isinstance(said, DELTAS):
+                        await self._pull(at, said=said)
+                        break
+                    parts.append(said)
+                    at += 1
+                    yield said
 
     async def _texts(self) -> AsyncGenerator[str, None]:
         async for part in self._look():
@@ -285,16 +288,15 @@ class RunStream(Generic[OutputT_co, S]):
         if self._driven:
             await self._until_rest()
             return
-        flight, self._flight, self._reader, self._driven = self._flight, None, None, True
+        self._driven, self._reader = True, None
         try:
             opened, view = self._opened or await self._open(), self._view
-            delta = None if flight is None or iterated else await flight.delta(said)
+            delta = None if said is ASK else await opened.driver.in_flight.delta(said)
             seen: Seen[S] | None = delta or await anext(opened.seen, None)
             while seen is not None:
                 if view is not None:
                     self._parts += view.see(seen)
-                    talks = view.is_plain and not iterated
-                    self._flight = opened.driver.in_flight if talks else None
+                    self._flight = opened.driver.in_flight if view.is_plain else None
                 if isinstance(seen, Step):
                     await self._step(opened, seen)
                 if len(self._parts) > known:

@@ -5,16 +5,18 @@
 
 A model is named SERVICE:NAME, such as groq:llama-3.3-70b-versatile, for --model and for an agent.
 The list shows the wire format of each service, the URL of its server, and the environment variable
-of its key. No key is shown. Other servers that speak chat completions are asked by openai:NAME and
---base-url.
+of its key; a narrow terminal shows fewer columns. No key is shown. Other servers that speak chat
+completions are asked by openai:NAME and --base-url.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from ..providers import SERVICES, Service
 from .errors import Status
@@ -22,7 +24,9 @@ from .options import Json
 
 __all__ = ["models_command"]
 
-COLUMNS = ("SERVICE", "WIRE", "KEY", "IS SET", "URL")
+COLUMNS: Final = ("SERVICE", "WIRE", "KEY", "IS SET", "URL")
+OPTIONAL: Final = ("URL", "WIRE", "KEY")
+"""The columns that a narrow terminal does without, the first first."""
 
 
 def models_command(*, as_json: Json = False) -> Status:
@@ -32,12 +36,20 @@ def models_command(*, as_json: Json = False) -> Status:
         for row in rows:
             sys.stdout.write(f"{json.dumps(row)}\n")
         return Status.OK
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
     lines = [COLUMNS, *[tuple(_cells(row)) for row in rows]]
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = [cell.ljust(width) for cell, width in zip(line, widths, strict=True)]
-        sys.stdout.write(f"{'  '.join(cells).rstrip()}\n")
+    tables = [_table(lines, OPTIONAL[:left_out]) for left_out in range(len(OPTIONAL) + 1)]
+    fitting = (text for text in tables if max(map(len, text.splitlines())) <= width)
+    sys.stdout.write(next(fitting, tables[-1]))
     return Status.OK
+
+
+def _table(lines: Sequence[Sequence[str]], left_out: Collection[str]) -> str:
+    """Return the lines of the table without some columns."""
+    columns = [one for one in zip(*lines, strict=True) if one[0] not in left_out]
+    widths = [max(map(len, column)) for column in columns]
+    rows = zip(*columns, strict=True)
+    return "".join(f"{'  '.join(map(str.ljust, row, widths)).rstrip()}\n" for row in rows)
 
 
 def _row(name: str, service: Service, environ: Mapping[str, str]) -> dict[str, object]:

@@ -7,6 +7,7 @@ If a picture goes to stdout, the report goes to stderr, so that stdout can be re
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -41,6 +42,9 @@ STYLES: Final[Mapping[str, str]] = {
     r" *(written|defined|reason|suppressed)": "dim",
 }
 """The colour of a report's line on a terminal, by its beginning; the first match counts."""
+
+COLUMNS: Final = 80
+"""The most columns of a picture that is text."""
 
 PICTURES: Final = (".mmd", ".dot", ".txt", ".svg")
 """The file formats of pictures that are text; the first is the default on stdout."""
@@ -90,7 +94,8 @@ class Destination:
     def draw(self, picture: Picture, theme: Theme = LIGHT) -> bool:
         """Draw a picture to the file or to stdout; return True for a file."""
         if self.suffix is not None:
-            return self.write(rendered(picture, self.suffix, theme))
+            columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else COLUMNS
+            return self.write(rendered(picture, self.suffix, theme, min(columns, COLUMNS)))
         try:
             save_picture(picture, self.path, theme)
         except OSError as error:

@@ -188,14 +188,15 @@ class InFlight(Struct, Generic[S], eq=False):
         Raises:
             CancelledError: the caller was cancelled, as in `next`.
         """
-        source = self.source
         if said is ASK and self.talk is None:
             return None
-        with self._scope:
-            assert isinstance(source, ModelCallInFlight), "only a model talks"
-            item = await source.__anext__(said)
-            if isinstance(item, LIVE):
-                return item
+        source = self.source
+        assert isinstance(source, ModelCallInFlight), "only a model talks"
+        if source.answer is None:
+            with self._scope:
+                item = await source.__anext__(said)
+                if isinstance(item, LIVE):
+                    return item
         self.talk = None
         return None
 

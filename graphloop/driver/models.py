@@ -164,10 +164,10 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     `run` is the run that asks, for its observers and for the checks of the reply's calls.
     `reported` is the server's latest usage report; None if the call failed before any output.
 
-    `talk` yields the same items, and in between what the event loop has to wait for. A reader may
-    resume it, and passes all that is no delta to `__anext__`: a delta that has arrived costs no
-    wait. Deltas that no stream shows (`is_shown`) are skipped. A model that never waits lets other
-    tasks run after `share_s` seconds.
+    `talk` yields the deltas, in between what the event loop has to wait for, and last `ASK`. A
+    reader may resume it, and passes all that is no delta to `__anext__`: a delta that has arrived
+    costs no wait. Deltas that no stream shows (`is_shown`) are skipped. A model that never waits
+    lets other tasks run after `share_s` seconds.
     """
 
     models: Models[S]
@@ -179,7 +179,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     is_shown: bool = True
     share_s: float = inf
     _stream: AsyncGenerator[StreamItem, None] | None = None
-    _answer: ModelReplied | EffectFailed | Parked | None = None
+    answer: ModelReplied | EffectFailed | Parked | None = None
     _other_seen: bool = False
 
     @coroutine
@@ -188,11 +188,11 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     ) -> Generator[object, None, Live | ModelReplied | EffectFailed | Parked]:
         """Return the next delta or, as the last item, the event that answers the call.
 
-        The last item is `Parked` if the call was postponed: then no model was asked. `said` is what
-        `talk` has yielded to a reader.
+        The last item is `Parked` if the call was postponed: then no model was asked.
+        `said` is what `talk` has yielded to a reader.
         """
         talk = self.talk = self.talk or self._talk()
-        while self._answer is None:
+        while self.answer is None:
             if isinstance(said, LIVE):
                 return said
             if said is ASK:
@@ -205,7 +205,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             else:
                 said = talk.send(None)
         self.talk = None  # It holds this object.
-        return self._answer
+        return self.answer
 
     def _talk(self) -> Generator[object, None, None]:
         """Yield each item, and each future that the model waits for.
@@ -221,7 +221,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             if (observers := ports.observers) is not None and run is not None:
                 stream = observers.around_each(stream, effect, run, ports.wrong)
             self._stream = stream
-            while self._answer is None:
+            while self.answer is None:
                 if monotonic() > until:
                     yield None
                     until = monotonic() + self.share_s
@@ -234,7 +234,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                     yield item
         except BaseException as error:  # noqa: BLE001 - `_fail` raises what is no failure
             self._fail(error)
-        yield self._answer
+        yield ASK
 
     def _is_delta(self, item: StreamItem) -> bool:
         """Whether an item of the stream is a delta; if not, keep the reply or the usage.
@@ -249,7 +249,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             # Calls of other tools than the turn's, such as a forced choice, never run.
             if calls and run is not None and run.turn.tools is asked.request.tools:
                 checks = self.models.performer.checks_of(calls, run)
-            self._answer = ModelReplied(ports.clock(), asked.id, item, cost_usd, checks)
+            self.answer = ModelReplied(ports.clock(), asked.id, item, cost_usd, checks)
             return False
         if isinstance(item, LIVE):
             self._other_seen = type(item) not in VOIDING
@@ -276,14 +276,14 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             due = monotonic() + error.seconds
             self.models.calls.pop(self.effect.id)
             self.models.due = min(self.models.due, due)
-            self._answer = Parked(self.effect.id, due)
+            self.answer = Parked(self.effect.id, due)
             return
         used = self.reported is not None and self.reported.usage != NOTHING_YET.usage
         content_seen = self._other_seen or bool(self.said)
         if not (used or content_seen):
             self.reported = None
         failed = self.models.performer.fail(self.effect, error)
-        self._answer = evolve(failed, spent=self.spent, content_seen=content_seen)
+        self.answer = evolve(failed, spent=self.spent, content_seen=content_seen)
 
     async def aclose(self) -> None:
         """Close the stream of the reply and its connection."""

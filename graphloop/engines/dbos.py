@@ -146,7 +146,13 @@ class Dbos:
             executor_id=self._executor,
             log_level="WARNING",
         )
-        self._dbos = DBOS(config=config)
+        try:
+            self._dbos = DBOS(config=config)
+        except Exception as error:  # SQLAlchemy reads fewer addresses than PostgreSQL does.
+            raise ConfigError(
+                "engine dbos: expected an address as postgresql://user@host:5432/database, found "
+                f"one that DBOS cannot read: {error}. Fix: give several hosts as `?host=…&port=…`."
+            ) from error
         if DBOS.executor_id != self._executor:
             raise ConfigError(
                 "engine dbos: expected a process without a DBOS of its own, found one. Fix: start "

@@ -101,7 +101,7 @@ class Legs:
             del self._tasks[run_id]
         if driven == "again":
             failures, _ = self._delays.get(run_id, (0, 0.0))
-            wait_s = min(DELAY_MAX_S, self._poll_s * 2**failures)
+            wait_s = min(DELAY_MAX_S, self._poll_s * 2.0 ** min(failures, 64))
             self._delays[run_id] = failures + 1, time.monotonic() + wait_s
         else:
             self._delays.pop(run_id, None)

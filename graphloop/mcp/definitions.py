@@ -71,7 +71,7 @@ def _whole(value: object) -> object:
 
 
 def changes(before: Iterable[Definition], after: Iterable[Definition]) -> str:
-    """Return what was added, removed and changed between two lists of tools; empty if nothing changed."""
+    """Return what two lists of tools differ in; empty if they are the same."""
     old, new = ({tool.name: tool for tool in tools} for tools in (before, after))
     found = {
         "added": [name for name in new if name not in old],

@@ -85,7 +85,7 @@ class Execute(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """Promises for the proofs: a visit runs tools and may ask; `Held` comes once a turn at most."""
+        """Promises for the proofs: a visit runs tools and may ask; `Held` comes once a turn."""
         once = Cap(1, resets=frozenset({"turn", "close", "reply"}))
         return Contract(caps={Held: once}, moves={Aborted: BROKEN}, tools=True, asks=True)
 

@@ -138,8 +138,8 @@ def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:
     return run.turn.calls if run.turn.number == turn else ()
 
 
-def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
-    """Yield the results of a turn's calls so far, in request order.
+def results_of(run: Run[S], turn: int) -> Sequence[ToolResult]:
+    """Return the results of a turn's calls so far, in request order.
 
     Results that came with the initial conversation are left out: this run did not produce them.
     """
@@ -149,14 +149,16 @@ def results_of(run: Run[S], turn: int) -> Iterator[ToolResult]:
     else:
         slots = run.turn.results if run.turn.number == turn else ()
     given = run.turn.given if turn < 0 else ()
-    for place, result in enumerate(slots):
-        if result is not None and place not in given and result.key == call_key(turn, place):
-            yield result
+    results = [
+        result
+        for place, result in enumerate(slots)
+        if result is not None and result.key == call_key(turn, place) and place not in given
+    ]
     if turn < 0:
         # The initial conversation has no turn record; only results for its open calls are new.
-        for message in run.record.added:
-            if isinstance(message, ToolResult) and message.key.startswith(SETTLED):
-                yield message
+        added = [one for one in run.record.added if isinstance(one, ToolResult)]
+        results += [result for result in added if result.key.startswith(SETTLED)]
+    return results
 
 
 def has_other_results(before: Run[S], run: Run[S]) -> bool:
@@ -187,7 +189,8 @@ def compacted(
     graph: NodeGraph[S], before: Run[S] | None, event: Event, run: Run[S]
 ) -> Shortened | None:
     """Return the sizes before and after a compaction in this step, or None if nothing shrank."""
-    if not _was_compacted(graph, before, run):
+    was_at = None if before is None else graph.nodes.get(before.node)
+    if not (isinstance(was_at, Compact) or (run.turn.compacted and _is_first(before, run))):
         return None
     whole = _uncompacted(before, event, run)
     sizes = Shortened(estimate(whole), estimate(run.messages), len(whole), len(run.messages))
@@ -209,16 +212,11 @@ def exceeded(run: Run[S]) -> Iterator[ReachedLimit]:
             yield ReachedLimit(which, limit, value)
 
 
-def _was_compacted(graph: NodeGraph[S], before: Run[S] | None, run: Run[S]) -> bool:
-    """Whether this step left or entered a `Compact` node."""
-    if before is None:
-        return run.turn.compacted
-    if isinstance(graph.nodes.get(before.node), Compact):
+def _is_first(before: Run[S] | None, run: Run[S]) -> bool:
+    """Whether this step is the first of a turn with a compacted conversation."""
+    if before is None or not before.turn.compacted:
         return True
-    if not run.turn.compacted:
-        return False
-    another = len(run.record.steps) > len(before.record.steps)
-    return another or not before.turn.compacted
+    return len(run.record.steps) > len(before.record.steps)
 
 
 def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[Message]:

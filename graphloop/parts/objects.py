@@ -95,8 +95,6 @@ class RunView(Generic[S]):
     ) -> None:
         self._view = PartView(graph, found)
         self._objects = objects
-        # A run that is resumed during a reply gives deltas before its first step.
-        self._run = found
         self._talks: bool | None = None
         self.is_plain = False
 
@@ -108,11 +106,11 @@ class RunView(Generic[S]):
         """Return the parts for a step, a delta of the run's own model, a report, or a child."""
         view = self._view
         if isinstance(seen, Step):
-            self._run, self._talks, self.is_plain = seen.run, None, False
+            self._talks, self.is_plain = None, False
             parts = view.see(seen)
         elif isinstance(seen, LIVE):
             if self._talks is None:
-                self._talks = self._run is not None and view.shows_deltas(self._run)
+                self._talks = view.shows_deltas
                 self.is_plain = self._talks and self._objects is None and not view.withholds
             parts = view.live(seen) if self._talks else ()
         elif isinstance(seen, ToolProgress):

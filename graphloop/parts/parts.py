@@ -121,9 +121,10 @@ class PartView(Generic[S]):
             self._turn = latest_turn(graph, resumed)
             self._shown = {result.key: result for result in results_of(resumed, self._turn)}
 
-    def shows_deltas(self, run: Run[S]) -> bool:
+    @property
+    def shows_deltas(self) -> bool:
         """Whether the current model call is the run's own, not one for a review or a summary."""
-        return self._kind(run) == "model"
+        return self._run is not None and self._waits_at("model", self._run)
 
     @property
     def withholds(self) -> bool:
@@ -138,7 +139,10 @@ class PartView(Generic[S]):
         return (RunStart(run.id), *parts)
 
     def see(self, taken: Step[S]) -> Sequence[Part]:
-        """Return the parts for one step of the run."""
+        """Return the parts for one step of the run.
+
+        What a step leaves unchanged is the same object in both runs, and yields no parts.
+        """
         before, run, event = self._run, taken.run, taken.event
         self._run = run
         if type(event) in UNSEEN:
@@ -152,7 +156,7 @@ class PartView(Generic[S]):
             parts += self._judged(before, event, run)
         if before is None or has_other_results(before, run):
             parts += self._results(run)
-        if isinstance(event, Steered) or (before is not None and before.turn.notes):
+        if type(event) is Steered or (before is not None and before.turn.notes):
             parts += [MessageInjected(note, "caller") for note in new_notes(before, event, run)]
         parts += self._turns(before, event, run)
         for effect in taken.effects:
@@ -209,21 +213,21 @@ class PartView(Generic[S]):
             yield seen
         elif not isinstance(seen, LIVE):
             yield from self.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-        elif self._run is not None and self.shows_deltas(self._run):
+        elif self.shows_deltas:
             yield from self.live(seen)
 
-    def _kind(self, run: Run[S]) -> Kind | None:
-        """Return the kind of the node at which a run waits."""
+    def _waits_at(self, kind: Kind, run: Run[S]) -> bool:
+        """Whether the node at which a run waits is of this kind."""
         node = self._graph.nodes.get(run.node)
-        return None if node is None else node.kind
+        return node is not None and node.kind == kind
 
     def _event(self, before: Run[S], event: Event, run: Run[S]) -> Iterable[Part]:
         """Return the parts for the event itself, without those for results and new effects."""
         match event:
             case ModelReplied() if self._answers_model(before, event.effect):
                 calls = event.reply.message.calls
-                return self._replied(run, event.reply.finish_reason, event.cost_usd, calls)
-            case ChildEnded() | CallbackReturned() if self._kind(before) == "graph":
+                return self._replied(before, run, event.reply.finish_reason, event.cost_usd, calls)
+            case ChildEnded() | CallbackReturned() if self._waits_at("graph", before):
                 return self._answered(before, event, run)
             case EffectFailed() if self._answers_model(before, event.effect) and not run.ended:
                 full = event.failure.error == "ContextOverflow"
@@ -247,7 +251,8 @@ class PartView(Generic[S]):
             return []
         match before.turn.screening:
             case Screening(answer=ModelReplied(reply=reply, cost_usd=cost_usd)):
-                replied = self._replied(run, reply.finish_reason, cost_usd, reply.message.calls)
+                calls = reply.message.calls
+                replied = self._replied(before, run, reply.finish_reason, cost_usd, calls)
                 return [*waiting, *replied]
             case Screening(answer=EffectFailed(content_seen=True)):
                 return [*waiting, StepRetry(self._turn, FinishReason.OTHER)]
@@ -256,19 +261,20 @@ class PartView(Generic[S]):
 
     def _answers_model(self, before: Run[S], effect: int) -> bool:
         """Whether an effect is a call of the run's own model, whose answer no screen keeps."""
-        if before.turn.screening is not None:
-            return False
-        return self.shows_deltas(before) and isinstance(before.pending.get(effect), CallModel)
+        asked = before.turn.screening is None and type(before.pending.get(effect)) is CallModel
+        return asked and self._waits_at("model", before)
 
     def _replied(
         self,
+        before: Run[S],
         run: Run[S],
         finish: FinishReason,
         cost_usd: float | None,
         calls: tuple[ToolCall, ...],
     ) -> list[Part]:
         """Return the parts for a reply: step-finish or step-retry, cost, and each tool call."""
-        turn, record = self._turn, turn_record(run, self._turn)
+        turn = self._turn
+        record = None if before.record is run.record else turn_record(run, turn)
         if record is None and run.turn.reply is None:
             parts: list[Part] = [StepRetry(turn, finish)]
             calls = ()
@@ -285,7 +291,7 @@ class PartView(Generic[S]):
         answer, cost_usd = answer_of(before, run, self._turn), cost_of(event)
         if answer is not None:
             yield TextDelta(answer)
-            yield from self._replied(run, FinishReason.STOP, cost_usd, ())
+            yield from self._replied(before, run, FinishReason.STOP, cost_usd, ())
         elif before.turn.branches and cost_usd is not None:
             yield Cost(self._turn, run.spent.cost_usd, cost_usd)
 
@@ -311,8 +317,8 @@ class PartView(Generic[S]):
             shown = self._shown.get(result.key)
             if shown is not result and shown != result:
                 self._shown[result.key] = result
-                parts += (ToolResultPart(result, "resume" if self._turn < 0 else "turn"),)
-                parts += (_outcome(result),)
+                parts.append(ToolResultPart(result, "resume" if self._turn < 0 else "turn"))
+                parts.append(_outcome(result))
         return parts
 
     def _turns(self, before: Run[S] | None, event: Event, run: Run[S]) -> list[Part]:
@@ -325,11 +331,11 @@ class PartView(Generic[S]):
             parts.append(StepStart(self._turn))
         if sizes := compacted(self._graph, before, event, run):
             parts.append(CompactionPart(self._turn, *sizes))
-        if before is None and isinstance(event, Started):
+        if before is not None and before.inbox is not run.inbox:
+            parts += self._from_queues(before, run)
+        elif before is None and isinstance(event, Started):
             read = event.steering[: len(event.steering) - len(run.inbox.steering)]
             parts += [MessageInjected(message, "steering") for message in read]
-        elif before is not None and before.inbox is not run.inbox:
-            parts += self._from_queues(before, run)
         if (refused := refusal_of(before, run)) is not None:
             parts.append(TextDelta(refused.text))
             parts.append(StepFinish(refused.index, refused.finish_reason, refused.usage))
@@ -357,7 +363,7 @@ class PartView(Generic[S]):
             case AskHuman(key=key, call=call):
                 asked = key, call.id, call.name, call.arguments, effect.expires_at, effect.unknown
                 return ToolState(key, call.name, "awaiting-approval"), ToolApprovalRequest(*asked)
-            case StartRun(key=key, agent=agent) if self._kind(run) == "execute":
+            case StartRun(key=key, agent=agent) if self._waits_at("execute", run):
                 return (ToolState(key, agent, "executing", arguments=edit_of(run, key)),)
             case _:
                 return ()

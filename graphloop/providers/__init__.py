@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from .asked import entry_text
     from .base import (
+        DELTAS,
         LIVE,
         ApiKey,
         Delta,
@@ -73,6 +74,7 @@ __all__ = [
     "ANTHROPIC_WIRE",
     "CHAT_REASONING",
     "CHAT_WIRE",
+    "DELTAS",
     "LIVE",
     "SERVICES",
     "Access",
@@ -140,6 +142,7 @@ __getattr__ = front_door(
         ),
         ".asked": ("entry_text",),
         ".base": (
+            "DELTAS",
             "LIVE",
             "ApiKey",
             "Delta",

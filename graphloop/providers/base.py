@@ -18,6 +18,7 @@ from ..errors import ProviderError
 from ..values import ModelRequest, Reply, ToolSpec, Usage
 
 __all__ = [
+    "DELTAS",
     "LIVE",
     "ApiKey",
     "BufferedWire",
@@ -141,16 +142,18 @@ class Restarted(Struct, frozen=True, gc=False):
 Live: TypeAlias = Delta | Restarted
 """The items of a model call's stream that listeners see before the reply."""
 
-# Written out, because type checkers do not narrow by `get_args(Live)`.
-LIVE: Final = (
+# Written out, because type checkers do not narrow by `get_args(Delta)`.
+DELTAS: Final = (
     TextDelta,
     ReasoningDelta,
     ToolCallDelta,
     ProviderToolDelta,
     MediaDelta,
     Waiting,
-    Restarted,
 )
+"""The types of `Delta`, for `isinstance`."""
+
+LIVE: Final = (*DELTAS, Restarted)
 """The types of `Live`, for `isinstance`."""
 
 

@@ -185,7 +185,8 @@ class ScriptedModel:
     def _ready(self, entry: object, place: str) -> ReadyReply:
         ready = ready_reply(entry, place, self._model)
         reply = ready.end
-        if not self._mark or isinstance(reply, Exception) or reply.message.extra:
+        # The request finds a recorded reply, so a replay's journal is that of the live run.
+        if not self._mark or ready.asked or isinstance(reply, Exception) or reply.message.extra:
             return ready
         marked = evolve(reply, message=evolve(reply.message, extra=self._mark))
         return replace(ready, end=marked)

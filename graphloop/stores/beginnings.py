@@ -82,6 +82,7 @@ class Beginnings:
         # use this; each change is one operation of a dict or a set.
         self._known: dict[int, _Known] = {}
         self._unsaved: set[str] = set()
+        self._heads, self._parts = Decoder(_Head), Decoder(_Part)
 
     def cut(
         self, event: Started, blobs: MutableMapping[str, bytes]
@@ -125,7 +126,7 @@ class Beginnings:
         last = beginning.last
         try:
             while last:
-                parts.append((last, _read(read_blob(last), read_blob)))
+                parts.append((last, self._read(last, read_blob)))
                 last = parts[-1][1].before
         except StoreError as error:
             raise StoreError(f"the conversation that the run begins with: {error}") from error
@@ -170,6 +171,11 @@ class Beginnings:
         blobs[digest] = data
         return digest
 
+    def _read(self, digest: str, read_blob: ReadBlob) -> _Part:
+        data = read_blob(digest)
+        media = decoded(self._heads, data).blobs
+        return decoded(self._parts, attached(data, media, read_blob) if media else data)
+
     def _remember(self, known: _Known) -> None:
         first = id(known.messages[0])
         self._known.pop(first, None)
@@ -179,8 +185,6 @@ class Beginnings:
 
 
 ENCODER: Final = Encoder()
-HEADS: Final = Decoder(_Head)
-PARTS: Final = Decoder(_Part)
 
 
 def _encoded(message: Message) -> bytes:
@@ -189,11 +193,6 @@ def _encoded(message: Message) -> bytes:
     except UnicodeEncodeError:
         # Servers may send half of a surrogate pair; the `json` module escapes it.
         return json.dumps(to_builtins(message), separators=(",", ":")).encode()
-
-
-def _read(data: bytes, read_blob: ReadBlob) -> _Part:
-    media = decoded(HEADS, data).blobs
-    return decoded(PARTS, attached(data, media, read_blob) if media else data)
 
 
 def decoded(decoder: Decoder[T], text: bytes) -> T:

@@ -1,9 +1,9 @@
 """A store in one SQLite file: durable, usable by several processes, with one driver for each run.
 
-Events are only appended, with numbers from 1 without gaps. With
-`durability="power"` a single thread of the store writes, and joins simultaneous appends into one
-commit; otherwise the caller's thread may commit (`sqlite_direct`). Readers use separate connections and never wait for a writer. Do not use a network file system. After
-`os.fork`, the child process must open a store of its own.
+Events are only appended, with numbers from 1 without gaps. With `durability="power"` one thread
+of the store writes, and joins simultaneous appends into one commit; otherwise the caller's thread
+may commit (`sqlite_direct`). Readers use separate connections and never wait for a writer. Do not
+use a network file system. After `os.fork`, the child process must open a store of its own.
 """
 
 from __future__ import annotations

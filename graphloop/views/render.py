@@ -106,12 +106,20 @@ def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LI
     target.write_bytes(_content(drawn, target, theme))
 
 
-def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT) -> str:
+def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT, columns: int = 80) -> str:
     """Return a picture as text in the format of `suffix`: .svg, .dot, .txt or .mmd (Mermaid).
+
+    Args:
+        drawn: the picture.
+        suffix: the format.
+        theme: the colours.
+        columns: the width of the terminal, for .txt.
 
     Raises:
         ConfigError: an SVG cannot be drawn (see `render`).
     """
+    if suffix == ".txt":
+        return text_of(drawn, columns)
     return _content(drawn, Path(f"picture{suffix}"), theme).decode()
 
 

@@ -1,8 +1,8 @@
 """text: writes a picture as text for terminals, with a block for each node and a row for each edge.
 
 Nodes are in the order of the table. The arrow after a target points to the target's block: below
-(`↓`), above (`↑`, which closes a cycle), or the same block (`↻`). Rows have 80 columns, or more if
-names are long.
+(`↓`), above (`↑`, which closes a cycle), or the same block (`↻`). Rows have 80 columns, fewer for a
+narrow terminal, or more if names are long.
 """
 
 from __future__ import annotations
@@ -19,7 +19,11 @@ from .pictures import Picture, Shape, Stroke, Word
 __all__ = ["text_of"]
 
 _ROOM: Final = 34
-"""The number of columns of a row for outcomes; the rest of the row is for the target."""
+"""The most columns of a row for outcomes; the rest of the row is for the target."""
+
+_ROOM_MIN: Final = 10
+_BESIDE: Final = 10
+"""The columns of a row beside its outcomes and the name of its target."""
 
 _SIGNS: Final[Mapping[Look, str]] = {
     "prepare": "▱",
@@ -57,12 +61,19 @@ _SIMPLE: Final = re.compile(r"[\w.:/+-]+")
 _KNOWN: Final = re.compile(r"[\w.:/+()\[\], -]+")
 
 
-def text_of(drawn: Picture) -> str:
-    """Return a picture as text for terminals, with its child graphs at the end."""
-    return "".join(f"{line.rstrip()}\n" for line in _blocks(drawn))
+def text_of(drawn: Picture, columns: int = 80) -> str:
+    """Return a picture as text for terminals, with its child graphs at the end.
+
+    Args:
+        drawn: the picture.
+        columns: the width of the terminal.
+    """
+    return "".join(f"{line.rstrip()}\n" for line in _blocks(drawn, columns))
 
 
-def _blocks(drawn: Picture) -> Iterator[str]:
+def _blocks(drawn: Picture, columns: int) -> Iterator[str]:
+    longest = max(len(_name(shape.words[0])) for shape in drawn.shapes)
+    room = min(_ROOM, max(_ROOM_MIN, columns - _BESIDE - longest))
     names = {shape.id: shape.words[0] for shape in drawn.shapes}
     places = {shape.id: place for place, shape in enumerate(drawn.shapes)}
     rows: dict[str, list[Stroke]] = {shape.id: [] for shape in drawn.shapes}
@@ -76,11 +87,11 @@ def _blocks(drawn: Picture) -> Iterator[str]:
         yield _head(shape)
         yield from (f"┊   {visible(line)}" for line in shape.details)
         yield from (f"│   {visible(line)}" for line in shape.notes)
-        yield from _rows(rows[shape.id], names, places)
+        yield from _rows(rows[shape.id], names, places, room)
     for inner in drawn.inner:
         yield ""
         yield f"┌─ run by {_name(names[inner.owner])}: "
-        yield from (f"│ {line}" for line in _blocks(inner.picture))
+        yield from (f"│ {line}" for line in _blocks(inner.picture, columns - 2))
 
 
 def _head(shape: Shape) -> str:
@@ -95,27 +106,27 @@ def _head(shape: Shape) -> str:
 
 
 def _rows(
-    strokes: Sequence[Stroke], names: Mapping[str, str], places: Mapping[str, int]
+    strokes: Sequence[Stroke], names: Mapping[str, str], places: Mapping[str, int], room: int
 ) -> Iterator[str]:
     for number, stroke in enumerate(strokes, 1):
         corner = "└" if number == len(strokes) else "├"
         dash = _DASHES[stroke.role]
         mark = _TONES[stroke.tone] if stroke.tone is not None else dash
-        *earlier, last = _packed([_outcome(word) for word in stroke.words])
+        *earlier, last = _packed([_outcome(word) for word in stroke.words], room)
         yield from (f"│    {line}," for line in earlier)
-        fill = dash * max(1, _ROOM - len(last))
+        fill = dash * max(1, room - len(last))
         way = places[stroke.target] - places[stroke.source]
         look = "↻" if way == 0 else "↓" if way > 0 else "↑"
         target = _name(names[stroke.target])
         yield f"{corner}{dash}{mark}{dash} {last} {fill}▶ {target} {look}"
 
 
-def _packed(words: Sequence[str]) -> list[str]:
+def _packed(words: Sequence[str], room: int) -> list[str]:
     """Join the outcomes of an edge with commas into as few lines as fit its columns."""
     lines = [words[0]]
     for word in words[1:]:
         joined = f"{lines[-1]}, {word}"
-        if len(joined) < _ROOM:
+        if len(joined) < room:
             lines[-1] = joined
         else:
             lines.append(word)

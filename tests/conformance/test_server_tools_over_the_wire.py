@@ -30,6 +30,7 @@ from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.run import History
+from graphloop.spending import UsageDetails
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import AnyTool, provider_tool
@@ -223,7 +224,8 @@ def test_only_words_are_shown_and_searches_are_counted() -> None:
     shown = "".join(one.text for one in live if isinstance(one, TextDelta))
     assert shown == "I look it up.At noon." + "High tide is at noon." * 2
     assert [reply.usage for reply in replies] == [
-        Usage(9, 40, server_tool_calls=count) for count in (2, 1, 0)
+        Usage(9, 40, server_tool_calls=count, details=UsageDetails(web_searches=count))
+        for count in (2, 1, 0)
     ]
     assert {type(one) for one in live} == {TextDelta, ProviderToolDelta, UsageSoFar}
 

@@ -49,13 +49,18 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_picture_shows_the_table_that_runs(root: Path, tmp_path: Path) -> None:
-    """After a change, `graphloop draw agent -o docs/loop.svg` draws it again."""
+    """After a change, `graphloop draw agent -o docs/loop.svg` draws it again.
+
+    With `--theme dark` it draws `docs/loop-dark.svg`, for readers with a dark page.
+    """
     nodes = Standard()
     graph = NodeGraph("agent", nodes.prepare, standard_edges(nodes))
 
     save(graph, tmp_path / "loop.svg")
 
-    assert words(tmp_path / "loop.svg") == words(root / "docs" / "loop.svg")
+    for shown in ("loop.svg", "loop-dark.svg"):
+        assert words(tmp_path / "loop.svg") == words(root / "docs" / shown)
+        assert f"docs/{shown}" in (root / "README.md").read_text("utf-8")
 
 
 def test_the_twenty_lines_run_as_they_stand(

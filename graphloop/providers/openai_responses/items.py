@@ -179,7 +179,9 @@ def _item_id(part: TextPart) -> object:
 
 def _message_item(texts: Sequence[TextPart], *, own: bool) -> str:
     if not own:
-        return json_text({"role": "assistant", "content": "".join(part.text for part in texts)})
+        said = "".join(part.text for part in texts)
+        # llama.cpp needs the type, which OpenAI's reference leaves open.
+        return json_text({"type": "message", "role": "assistant", "content": said})
     fields: JsonObject = {"status": "completed", **_extra(texts[0].extra)}
     fields.pop(CONTENT, None)
     content = [_said(part) for part in texts]

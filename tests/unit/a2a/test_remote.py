@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -50,10 +51,10 @@ class Clerk:
         return caller(str(self.folder / "runs.db"), self.url, word)
 
     @contextmanager
-    def asking(self, word: str) -> Generator[subprocess.Popen[bytes]]:
-        """Start a process whose run `r` gives the clerk a task, and kill it at the end."""
+    def asking(self, *words: str) -> Generator[subprocess.Popen[bytes]]:
+        """Start a process whose run `r` gives the clerk a task or an answer; kill it at the end."""
         store = str(self.folder / "runs.db")
-        command = [sys.executable, "-m", "tests.remote_caller", store, self.url, word]
+        command = [sys.executable, "-m", "tests.remote_caller", store, self.url, *words]
         with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
             try:
                 yield process
@@ -153,6 +154,16 @@ async def test_a_task_that_needs_input_parks_the_run(clerk: Clerk) -> None:
     assert clerk.ledger == ["start ask", "answer 42"]
 
 
+async def test_a_question_without_a_message_is_answered_once(clerk: Clerk) -> None:
+    """The protocol leaves the message out where the client can know what is wanted."""
+    parked = await clerk.agent("mute").generate("Go on.", run_id="r")
+    pending = the_question(parked)
+    done = await clerk.agent().resume("r", approvals={pending.key: approve(edit={"answer": "42"})})
+
+    assert contents(done) == ["size 42"]
+    assert clerk.ledger == ["start mute", "answer 42"]
+
+
 async def test_a_declined_question_cancels_its_task(clerk: Clerk) -> None:
     """An agent that takes any words for a yes must not read a refusal as one."""
     parked = await clerk.agent("ask").generate("Go on.", run_id="r")
@@ -231,6 +242,27 @@ async def test_a_caller_killed_before_it_knows_its_task_finds_it(clerk: Clerk) -
 
     assert contents(done) == ["one two"]
     assert clerk.ledger == ["start late", "begun late"]
+
+
+@pytest.mark.parametrize("is_over", [False, True], ids=["under-way", "over"])
+async def test_a_caller_killed_after_its_answer_sends_none_again(
+    clerk: Clerk, *, is_over: bool
+) -> None:
+    """The task no longer asks, so the resumed run follows it; the answer counts once."""
+    await clerk.agent("ask").generate("Go on.", run_id="r")
+    with clerk.asking("", "slow") as process:
+        await clerk.has("answer slow")
+        process.kill()
+    if is_over:
+        (clerk.folder / "end").touch()
+        await clerk.has("sized")
+    resumed = clerk.agent().resume_stream("r")
+    async for part in resumed.full_stream:
+        if isinstance(part, ToolProgress):
+            (clerk.folder / "end").touch()
+
+    assert contents(await resumed.result()) == ["size slow"]
+    assert clerk.ledger == ["start ask", "answer slow", "sized"]
 
 
 async def kept(clerk: Clerk) -> bool:
@@ -337,3 +369,70 @@ async def test_a_card_that_does_not_fit_is_told(card: object, said: str) -> None
 
     assert outcome.status == "error"
     assert said in str(outcome.content)
+
+
+JSON: Final = "content-type: application/json\r\n"
+ENDLESS: Final = b" " * 4_096
+
+
+@dataclass
+class Hostile:
+    """A server of raw HTTP that answers each request by a head, and a body that may never end.
+
+    Attributes:
+        heads: the head and the first bytes of the answer to a request for the card, and to others.
+        sent: the bytes that the client has taken of endless bodies.
+    """
+
+    heads: tuple[tuple[str, bytes], tuple[str, bytes]]
+    sent: int = 0
+
+    async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer a request, and close the connection."""
+        asked = await reader.readuntil(b"\r\n\r\n")
+        head, body = self.heads[asked.startswith(b"POST")]
+        writer.write(f"HTTP/1.1 200 OK\r\n{head}connection: close\r\n\r\n".encode() + body)
+        try:
+            while not body.endswith(b"}"):
+                writer.write(ENDLESS)
+                await writer.drain()
+                self.sent += len(ENDLESS)
+        except ConnectionError:
+            pass
+        writer.close()
+
+
+async def told_by(server: Hostile) -> str:
+    """Return what a model reads of a call of a hostile server."""
+    async with await asyncio.start_server(server.answer, "127.0.0.1", 0) as listener:
+        url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
+        card = json.dumps({"supportedInterfaces": [{**old("1.0"), "url": url}]}).encode()
+        if not server.heads[0][1]:
+            server.heads = ((JSON, card), server.heads[1])
+        tool = remote(url, name="clerk", description="Hostile.")
+        outcome = await tool.run('{"prompt": "go"}', ToolContext())
+    assert outcome.status == "error"
+    return str(outcome.content)
+
+
+@pytest.mark.parametrize(
+    ("heads", "said"),
+    [
+        (((JSON, b"{"), (JSON, b"{")), "no agent card was found"),
+        (((JSON, b""), (JSON, b"{")), "Whether a task has started there is not known"),
+        (((JSON, b""), ("content-type: text/event-stream\r\n", b"data: ")), "is not known"),
+        (((JSON + "content-encoding: gzip\r\n", b"{}"), (JSON, b"{}")), "found 'gzip'"),
+    ],
+    ids=["card", "reply", "events", "compressed"],
+)
+async def test_no_reply_of_a_hostile_server_fills_the_memory(
+    monkeypatch: pytest.MonkeyPatch, heads: tuple[tuple[str, bytes], tuple[str, bytes]], said: str
+) -> None:
+    """An endless reply ends at a limit; a compressed one, of which few bytes are many, at once."""
+    monkeypatch.setattr("graphloop.a2a.link.REPLY_BYTES_MAX", 1_000_000)
+    server = Hostile(heads)
+    told = await told_by(server)
+
+    assert said in told
+    assert "expected a reply" in told
+    assert server.sent < 20_000_000

@@ -21,8 +21,9 @@ from graphloop.testing import ScriptedModel
 from graphloop.topology.agents import with_agents
 from graphloop.topology.loaded import load
 from graphloop.views.levels import child_graphs
-from tests.unit.cli.command_line import STORE, here, printed, refused, shown, write
+from tests.unit.cli.command_line import ROOT, STORE, here, printed, refused, shown, write
 from tests.unit.cli.pay_desk import TEAM, parked, run_ids
+from tests.unit.cli.terminal import Terminal
 from tests.unit.topology.test_with_agents import CHAIN, REPLY
 
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG", "mmd": b"flowchart", "dot": b"digraph", "txt": b"start"}
@@ -226,3 +227,14 @@ TREES: list[tuple[Loop, Tools, list[object]]] = [
 def test_agents_are_drawn_where_they_run(loop: Loop, tools: Tools, children: list[object]) -> None:
     """Agents come from an agent's tools, from TOOLS, from nodes and from topology files."""
     assert children_of(graph_with_tools(loop, tools)) == children
+
+
+@pytest.mark.parametrize("columns", [44, 80])
+def test_a_picture_in_text_fits_the_terminal(columns: int) -> None:
+    """A terminal would break a longer row in its words."""
+    with Terminal("draw", "agent", "--text", cwd=ROOT, columns=columns) as terminal:
+        assert terminal.end() == 0
+        lines = terminal.text.splitlines()
+
+    assert max(map(len, lines)) <= columns
+    assert "▶ prepare_step ↑" in terminal.text

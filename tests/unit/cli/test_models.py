@@ -7,7 +7,8 @@ import json
 import pytest
 
 from graphloop.providers import SERVICES
-from tests.unit.cli.command_line import shown
+from tests.unit.cli.command_line import ROOT, shown
+from tests.unit.cli.terminal import Terminal
 
 KEY = "canary-key-0123456789"
 
@@ -43,3 +44,23 @@ def test_the_services_are_json_lines_for_programs(monkeypatch: pytest.MonkeyPatc
     assert rows["mistral"]["is_set"] is True
     assert rows["xai"]["is_set"] is False
     assert KEY not in text
+
+
+@pytest.mark.parametrize(
+    ("columns", "head"),
+    [
+        (200, ["SERVICE", "WIRE", "KEY", "IS", "SET", "URL"]),
+        (80, ["SERVICE", "WIRE", "KEY", "IS", "SET"]),
+        (60, ["SERVICE", "KEY", "IS", "SET"]),
+        (44, ["SERVICE", "IS", "SET"]),
+    ],
+)
+def test_a_line_of_the_list_fits_the_terminal(columns: int, head: list[str]) -> None:
+    """A terminal would break a longer line in its words."""
+    with Terminal("models", cwd=ROOT, columns=columns) as terminal:
+        assert terminal.end() == 0
+        lines = terminal.text.splitlines()
+
+    assert head == lines[0].split()
+    assert max(map(len, lines)) <= columns
+    assert len(SERVICES) + 1 == len(lines)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from pathlib import Path
 
 import pytest
 
-from graphloop import Agent
+from graphloop import Agent, engines
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client
 from tests.unit.cli.command_line import STORE, refused, shown, started, write
 
 DESK = """
-from graphloop import Agent
+from graphloop import Agent, engines
 from graphloop.testing import ScriptedModel
 
 agent = Agent(ScriptedModel(["Done."], restart=True), name="support")
@@ -61,3 +62,16 @@ def test_a_mistake_gets_a_hint(tmp_path: Path) -> None:
     assert "--store" in refused("worker", "desk.py")
     assert "nowhere" in refused("worker", "desk.py", "--store", "nowhere/runs.db")
     assert "runs.db" in refused("worker", "desk.py", "--store", "lines")
+
+
+def test_an_engine_that_cannot_serve_the_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says which store it needs, or what to install."""
+    told = refused("worker", "desk.py", *STORE, "--engine", "dbos")
+    monkeypatch.setitem(sys.modules, "dbos", None)
+    monkeypatch.delitem(sys.modules, "graphloop.engines.dbos", raising=False)
+    monkeypatch.delattr(engines, "Dbos", raising=False)
+    missing = refused("worker", "desk.py", *STORE, "--engine", "dbos")
+
+    assert "postgresql://" in told
+    assert "pip install 'graphloop[dbos]'" in missing
+    assert "pull" in refused("worker", "desk.py", *STORE, "--engine", "celery")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
@@ -163,6 +164,18 @@ async def test_a_server_that_does_not_answer_is_told_as_a_store_tells_it() -> No
 
     with pytest.raises(StoreError, match=r"127\.0\.0\.1:1/runs: expected a PostgreSQL"):
         await Worker([agent()], store, engine=Dbos).serve()
+    await store.aclose()
+
+
+async def test_an_address_that_dbos_cannot_read_is_told(dbos_database: str) -> None:
+    """PostgreSQL's library reads more forms than SQLAlchemy; the password is not told."""
+    parts = urlsplit(dbos_database)
+    two = parts._replace(netloc=f"postgres:secret@127.0.0.1:{parts.port},127.0.0.1:{parts.port}")
+    store = PostgresStore(two.geturl())
+
+    with pytest.raises(ConfigError, match=r"that DBOS cannot read.*\?host=") as caught:
+        await Worker([agent()], store, engine=Dbos).serve()
+    assert "secret" not in str(caught.value)
     await store.aclose()
 
 

@@ -182,9 +182,11 @@ def test_deltas_are_shown_only_while_the_run_s_own_model_talks() -> None:
     """A judge that thinks aloud would be taken for the answer."""
     graph = critics()
     simulation = Adversary((reply("draft"),)).run(graph)
-    view = PartView(graph)
+    view, shown = PartView(graph), list[bool]()
 
-    shown = [view.shows_deltas(taken.run) for taken in replay_steps(graph, simulation.events)]
+    for taken in replay_steps(graph, simulation.events):
+        view.see(taken)
+        shown.append(view.shows_deltas)
 
     assert [True, False] * 3 + [False] == shown
 

@@ -20,6 +20,7 @@ from graphloop.providers.base import (
     ToolCallDelta,
     UsageSoFar,
 )
+from graphloop.spending import UsageDetails
 from graphloop.values import (
     FinishReason,
     ReasoningPart,
@@ -298,7 +299,7 @@ SEARCHED = {"web_search_requests": 2, "web_fetch_requests": 1, "new_requests": 4
                 message_delta({"output_tokens": 3, "server_tool_use": SEARCHED}, stop_reason="x"),
                 message_delta({"server_tool_use": None}),
             ),
-            Usage(0, 3, server_tool_calls=7),
+            Usage(0, 3, server_tool_calls=7, details=UsageDetails(web_searches=2)),
         ),
         ((message_delta({"input_tokens": "many", "iterations": []}),), Usage()),
         ((message_delta({"output_tokens_details": {"thinking_tokens": True}}),), Usage()),

@@ -295,7 +295,7 @@ def test_a_turn_of_another_wire_says_only_what_every_wire_says() -> None:
     assert sent == [
         {"role": "system", "content": "Be brief."},
         {"role": "user", "content": "Go."},
-        {"role": "assistant", "content": "Yes."},
+        {"type": "message", "role": "assistant", "content": "Yes."},
         {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
     ]
 
@@ -329,7 +329,7 @@ def test_a_message_that_lost_its_reasoning_refers_to_none() -> None:
 
     assert [item.get("id") for item in whole[1:5]] == ["rs_1", "ws_1", "msg_1", "fc_1"]
     assert pruned[1:3] == [
-        {"role": "assistant", "content": "Said."},
+        {"type": "message", "role": "assistant", "content": "Said."},
         {"type": "function_call", "call_id": "call_1", "name": "pay", "arguments": "{}"},
     ]
     assert "_1" not in json.dumps(pruned).replace("call_1", "")
