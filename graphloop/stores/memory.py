@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from asyncio import AbstractEventLoop
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, TypeVar, final
 from weakref import ReferenceType, ref
@@ -16,7 +17,16 @@ from msgspec import Struct, field
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, Change, Posted, ReleaseStatus, RunRecord, RunStatus
-from .journals import graph_name_of, is_command, is_within, out_of_order, parent_of, wake_at
+from .journals import (
+    PlaceInLine,
+    graph_name_of,
+    in_turn,
+    is_command,
+    is_within,
+    out_of_order,
+    parent_of,
+    wake_at,
+)
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 
@@ -89,6 +99,8 @@ class _Kept(Struct, eq=False):
     status: RunStatus = "ready"
     asks: tuple[Ask, ...] = ()
     wake_at: float = math.inf
+    tenant: str = ""
+    priority: int = 0
 
 
 @final
@@ -222,14 +234,28 @@ class MemoryStore:
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         now, first = self._clock(), {"interrupted", "blocked"} if blocked else {"interrupted"}
+        busy = Counter(
+            self._kept[run_id].tenant
+            for run_id in self._claims.taken
+            if "/" not in run_id and self._claims.is_live(run_id)
+        )
         waiting = [
-            (0 if status in first else 1 + (not kept.asks), kept.updated_at, run_id)
+            PlaceInLine(
+                0 if status in first else 1 + (not kept.asks),
+                -kept.priority,
+                *(kept.updated_at, run_id, kept.tenant),
+            )
             for run_id, kept in self._runs().items()
             if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
             if (status := self._status(run_id, kept)) in {*first, "ready"}
             or (status == "parked" and kept.wake_at <= now)
         ]
-        return [run_id for _, _, run_id in sorted(waiting)[:limit]]
+        return in_turn(waiting, busy)[:limit]
+
+    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
+        """Record for whom a run is driven, and how urgent it is."""
+        kept = self._run(run_id)
+        kept.tenant, kept.priority = tenant, priority
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""

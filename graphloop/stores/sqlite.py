@@ -220,6 +220,12 @@ class SqliteStore:
         found: list[str] = await self._read(work, [])
         return found[:limit]
 
+    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
+        """Record for whom a run is driven, and how urgent it is."""
+        await self._writer.do(
+            lambda connection: sqlite_journal.enlist_run(connection, run_id, tenant, priority)
+        )
+
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
         return await self._read(partial(sqlite_reading.commands_to, run_ids=run_ids), {})

@@ -16,6 +16,7 @@ __all__ = [
     "NewEvents",
     "append_claimed",
     "append_unclaimed",
+    "enlist",
     "post_answer",
     "record_target",
     "stored_text",
@@ -183,6 +184,15 @@ def record_target(link: Link, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     number, _, _ = _required(link, run_id)
     link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
+
+
+def enlist(link: Link, run_id: str, tenant: str, priority: int) -> None:
+    """Store for whom a run is driven, and how urgent it is."""
+    number, _, _ = _required(link, run_id)
+    link.execute(
+        "UPDATE run SET tenant = %s, priority = %s WHERE number = %s",
+        (stored_text(tenant), priority, number),
+    )
 
 
 def _required(link: Link, run_id: str) -> tuple[int, str | None, str]:

@@ -225,6 +225,14 @@ class PostgresStore:
 
         return await self._queued(Job("", work))
 
+    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
+        """Record for whom a run is driven, and how urgent it is."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.enlist(link, run_id, tenant, priority)
+
+        await self._queued(Job(run_id, work))
+
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
         return await self._read(partial(reading.posted_commands, run_ids=run_ids))
