@@ -132,9 +132,10 @@ class ModelReplied(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 
 
 class Resumed(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A driver resumed the run; the time since the last event does not count as working time."""
+    """A driver resumed the run; `revision` names its code, unless the journal told it before."""
 
-    at: float
+    at: float  # The time since the last event does not count as working time.
+    revision: str = ""
 
 
 class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):

@@ -92,6 +92,11 @@ class MortalStore:
         self._alive()
         return await self.disk.posted(run_id)
 
+    async def record(self, run_id: str) -> RunRecord:
+        """Return how a run stands."""
+        self._alive()
+        return await self.disk.record(run_id)
+
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return how the runs stand."""
         self._alive()

@@ -98,6 +98,11 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         shown.pop("headers", None)
         return shown
 
+    @property
+    def revision(self) -> str:
+        """The hash of the agent's code, without the code within its functions."""
+        return self._terms.current.revision
+
     @overload
     def with_options(
         self, *, model: Model | None = None, **options: Unpack[AgentOptions[DepsT_contra]]
@@ -249,8 +254,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         self, prompt: PromptInput | None = None, **question: Unpack[CallInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `generate` in a new event loop and return its result, for synchronous callers."""
-        ask = partial(self.generate, prompt, **question)
-        return self._terms.run_sync(ask, "Agent.generate")
+        return self._terms.run_sync(partial(self.generate, prompt, **question), "Agent.generate")
 
     def iter(
         self,
@@ -269,9 +273,8 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
                 that the function raises becomes a warning.
             conversation: see `IteratedInput`.
         """
-        keep = on_part is not None
         terms, question = for_call(self._terms, conversation, attended=True)
-        stream = start_run(terms, None, prompt, question, attended=True, keep=keep)
+        stream = start_run(terms, None, prompt, question, attended=True, keep=on_part is not None)
         return ToolRunner(terms, stream, on_part)
 
     def resume_stream(
@@ -319,8 +322,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
 
         The arguments are those of `resume_stream`, and `on_part` of `iter`.
         """
-        keep = on_part is not None
-        stream = resume_run(self._terms, run, answers, attended=True, keep=keep)
+        stream = resume_run(self._terms, run, answers, attended=True, keep=on_part is not None)
         return ToolRunner(self._terms, stream, on_part, is_new=False)
 
     def chat(
@@ -344,10 +346,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
 
     @property
     def runs(self) -> Runs[OutputT_co]:
-        """Access to the runs in the agent's store by run id; `runs("other.db")` for another store.
-
-        for record in await agent.runs.list(): ...
-        """
+        """Access to the runs in the agent's store by id; `runs("other.db")` for another store."""
         return Runs(terms=self._terms)
 
     async def pending(self, run_id: str, *, store: StoreInput | None = None) -> Questions:
@@ -364,8 +363,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             UnknownRun: the store has no such run.
             ConfigError: there is no store, or the agent lacks a model or tool of the run.
         """
-        runs = self.runs if store is None else self.runs(store)
-        return await runs.waiting(run_id)
+        return await (self.runs if store is None else self.runs(store)).waiting(run_id)
 
     async def __aenter__(self) -> Self:
         return self

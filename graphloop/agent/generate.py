@@ -13,6 +13,7 @@ from typing_extensions import TypeForm, TypeVar
 from ..errors import ConfigError, OutputInvalid
 from ..run import EndReason
 from ..tools import Approval as NeedsApproval
+from ..tools import run_sync
 from ..values import Usage
 from .agent import Agent
 from .inputs import Model, PromptInput, QuestionInput
@@ -20,7 +21,6 @@ from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption
 from .result import RunHandle, RunResult
 from .stream import RunStream
 from .sub_agents import AgentTool
-from .terms import run_sync
 
 __all__ = [
     "ObjectResult",

@@ -15,7 +15,7 @@ from ..outcomes import Outcome
 from ..policy import Named, Policy
 from ..rules import Rules
 from ..tools import Approval as NeedsApproval
-from ..tools import legal_name
+from ..tools import legal_name, run_sync
 from .child_runs import as_agent_tool
 from .graph_checks import prepared, reasons_for_cycles
 from .graph_terms import (
@@ -31,7 +31,7 @@ from .graph_terms import (
 from .result import RunResult
 from .stream import RunStream
 from .sub_agents import AgentTool
-from .terms import RunTerms, run_sync
+from .terms import RunTerms
 
 if TYPE_CHECKING:
     from ..proofs import Bound, Comparison, Endless, Ignore, Report

@@ -38,7 +38,9 @@ __all__ = [
     "gates_below",
     "inherited_rules",
     "offered_below",
+    "refuse_other_model",
     "refuse_other_rules",
+    "refuse_unattended",
     "reply_max",
     "run_bound",
     "setup_below",
@@ -179,6 +181,32 @@ def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
             f"run {run.id!r} began under other rules: it keeps {kept}; found {'; '.join(others)}. "
             "A rule holds for a whole run. Fix: resume it under the rules that it began with, or "
             "start a new run."
+        )
+
+
+def refuse_unattended(run: Run[Any]) -> None:
+    """Raise an error if a run was not started by `iter` and so cannot be iterated.
+
+    Raises:
+        ConfigError: another method, such as `generate`, has started the run.
+    """
+    if not (run.setup.attended or run.ended):
+        raise ConfigError(
+            f"run {run.id!r} was not started by `iter`, so it has no turns to iterate. Fix: use "
+            "`resume` or `resume_stream`."
+        )
+
+
+def refuse_other_model(run: Run[Any], label: str) -> None:
+    """Raise an error if a run would be resumed with another model than it began with.
+
+    Raises:
+        ConfigError: the message names both models.
+    """
+    if run.setup.model != label and not run.ended:
+        raise ConfigError(
+            f"`model`: run {run.id!r} asks {run.setup.model!r} since it began, found {label!r}. "
+            "Fix: resume it with that model, or start a new run with its messages."
         )
 
 

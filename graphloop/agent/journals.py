@@ -9,14 +9,14 @@ from uuid import uuid4
 from .. import views
 from ..driver import Pending, Ports, Resumption, pending_of
 from ..effects import AskHuman, CallModel, StartRun
-from ..errors import ConfigError, StoreError, UnknownRun, nearest
-from ..events import Decided, Event, Started
+from ..errors import ConfigError, IllegalEvent, StoreError, UnknownRun
+from ..events import Decided, Event, Resumed, Started
 from ..graph import NodeGraph
 from ..replay import replay, replay_steps
 from ..run import Run
 from ..spending import is_whole
 from ..states import known_state_type
-from ..stores import Catalog, Mailbox, RunRecord, Store, fork, those_within, typed_events
+from ..stores import Catalog, Mailbox, Store, fork, those_within, typed_events
 from ..tools import Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import Answers, with_commands
@@ -25,13 +25,12 @@ from .inputs import check_run_id
 __all__ = [
     "children_at",
     "descendants",
+    "first_misfit",
     "fork_run",
     "not_over",
     "opening_of",
-    "record_of",
+    "other_revision",
     "refuse_edits",
-    "refuse_other_model",
-    "refuse_unattended",
     "resumption",
     "root_of",
     "run_display",
@@ -53,6 +52,28 @@ def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Message, .
     messages = first.messages if isinstance(first, Started) else ()
     leads = instructed and isinstance(next(iter(messages), None), SystemMessage)
     return tuple(messages[leads:])
+
+
+def first_misfit(graph: NodeGraph[Any], events: Sequence[Event], ports: Ports[Any]) -> int:
+    """Return the number of the first event after which a run does not fit this code; 0 for none.
+
+    The graph does not allow the event, or the run needs a model or a tool from then on that is not
+    among the `ports`.
+    """
+    steps, number = replay_steps(graph, typed(graph, events)), 0
+    while number < len(events):
+        number += 1
+        try:
+            _check_resumable(next(steps).run, ports)
+        except (ConfigError, IllegalEvent):
+            return number
+    return 0
+
+
+def other_revision(events: Sequence[Event], revision: str) -> str:
+    """Return the revision of the code, unless it is the last one that the events tell; else ""."""
+    told = [event.revision for event in events if isinstance(event, Resumed) and event.revision]
+    return "" if told[-1:] == [revision] else revision
 
 
 def state_after(graph: NodeGraph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:
@@ -127,7 +148,7 @@ async def fork_run(
                 begun = _begun(graph, events[:at], key)
                 _refuse_approved(child, None, await store.load(child), begun)
     await fork(store, run_id, at=at, new_id=copy, children=children)
-    if isinstance(store, Catalog) and (target := (await record_of(store, run_id)).target):
+    if isinstance(store, Catalog) and (target := (await store.record(run_id)).target):
         await store.set_target(copy, target)
     return copy
 
@@ -196,19 +217,6 @@ def _whole(number: int, events: Sequence[Event]) -> int:
     return number
 
 
-async def record_of(store: Catalog, run_id: str) -> RunRecord:
-    """Return the store's record of a run.
-
-    Raises:
-        UnknownRun: the store has no run with this id.
-    """
-    for record in await store.overview(run_id):
-        if record.run_id == run_id:
-            return record
-    known = [record.run_id for record in await store.overview()]
-    raise UnknownRun(f"no run {run_id!r} in this store.{nearest(run_id, known)}")
-
-
 async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumption[S]:
     """Load the child runs of a run, and assign each answer to the run that waits for it.
 
@@ -245,32 +253,6 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
         answers = Answers.of_posts(posted)
         tree = evolve(tree, seen=len(posted))
     return with_commands(_answered(tree, answers, toolboxes, ports), posted, ports.clock())
-
-
-def refuse_unattended(run: Run[Any]) -> None:
-    """Raise an error if a run was not started by `iter` and so cannot be iterated.
-
-    Raises:
-        ConfigError: another method, such as `generate`, has started the run.
-    """
-    if not (run.setup.attended or run.ended):
-        raise ConfigError(
-            f"run {run.id!r} was not started by `iter`, so it has no turns to iterate. Fix: use "
-            "`resume` or `resume_stream`."
-        )
-
-
-def refuse_other_model(run: Run[Any], label: str) -> None:
-    """Raise an error if a run would be resumed with another model than it began with.
-
-    Raises:
-        ConfigError: the message names both models.
-    """
-    if run.setup.model != label and not run.ended:
-        raise ConfigError(
-            f"`model`: run {run.id!r} asks {run.setup.model!r} since it began, found {label!r}. "
-            "Fix: resume it with that model, or start a new run with its messages."
-        )
 
 
 async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:

@@ -38,7 +38,7 @@ from ..stores import (
 )
 from .answers import Answers, approval_from, check_given_answer
 from .inputs import AnswersInput, CallInput, PromptInput
-from .journals import fork_run, record_of, refuse_edits, root_of, state_after, waiting
+from .journals import first_misfit, fork_run, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
 from .starting import first_event, resume_run
 from .stored_questions import (
@@ -239,6 +239,17 @@ class Runs(Generic[O_co, S]):
         async with self._opened() as store:
             return state_after(self._graph, await store.load(run), upto)
 
+    async def misfit(self, run_id: str) -> int:
+        """Return the number of the first event that this agent's code does not fit; 0 for none.
+
+        Raises:
+            UnknownRun: there is no such run.
+            ConfigError: there is no agent.
+        """
+        terms = self._agents_terms(run_id)
+        async with self._opened() as store:
+            return first_misfit(terms.graph, await store.load(run_id), terms.ports(store))
+
     async def fork(
         self, run_id: str, *, at: int, new_id: str | None = None, share_approvals: bool = False
     ) -> str:
@@ -353,7 +364,7 @@ class Runs(Generic[O_co, S]):
 
     async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
         if isinstance(store, Catalog) and isinstance(store, Leases):
-            return asks_of(await record_of(store, run_id))
+            return asks_of(await store.record(run_id))
         if self._terms is None:
             raise ConfigError(
                 f"{type(store).__name__} does not keep the questions of runs. Fix: pass the answer "

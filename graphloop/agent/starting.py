@@ -15,7 +15,7 @@ from ..run import History
 from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
 from .conversation_answers import ConversationAnswers
-from .inherited_limits import refuse_other_rules
+from .inherited_limits import refuse_other_model, refuse_other_rules, refuse_unattended
 from .inputs import (
     AccessOptions,
     AnswersInput,
@@ -35,8 +35,7 @@ from .journals import (
     descendants,
     not_over,
     opening_of,
-    refuse_other_model,
-    refuse_unattended,
+    other_revision,
     resumption,
     state_after,
 )
@@ -190,13 +189,14 @@ def resume_run(
             terms.check_deps(answers)
         if isinstance(run, RunResult):
             kept_in, known, added = terms.shared.reopened(run.store), run.run, run.added
-            opening = run.opening
+            opening, revision = run.opening, ""
             await not_over(run.run, kept_in, terms.graph)
         else:
             kept_in, added = terms.shared.stored(), ()
             events = await kept_in.load(run)
             known = state_after(terms.graph, events)
             opening = opening_of(events, instructed=bool(terms.options.instructions))
+            revision = other_revision(events, terms.revision)
         if asked is not None:
             refuse_other_model(known, terms.setup.model)
         refuse_other_rules(known, terms.setup.watch)
@@ -204,7 +204,7 @@ def resume_run(
             refuse_unattended(known)
         ports = terms.ports(kept_in, added, deps)
         approve = approver_alone(ports.approve, known)
-        ports = evolve(ports, attended=attended, approve=approve)
+        ports = evolve(ports, attended=attended, approve=approve, revision=revision)
         tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
         driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
         if tree.cancelled is not None:

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from copy import copy
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
+from .. import stores
 from ..driver import Callback, Pace, Ports, logged, observers_of
 from ..errors import ConfigError
 from ..events import ChatSoFar, Setup
@@ -25,7 +26,7 @@ from ..policy import Policy
 from ..providers import Provider
 from ..states import known_state_type
 from ..stores import Closes, Codec, MemoryStore, Store, check_state, open_store, running_loop
-from ..tools import AnyTool, Closable, Toolbox, check_deps, kind_name
+from ..tools import AnyTool, Closable, Toolbox, check_deps, kind_name, run_sync
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, deps_needs, facts_of, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer
@@ -33,7 +34,7 @@ from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
 from .resources import AgentResources
 
-__all__ = ["OVERRIDES", "Pace", "RunTerms", "SharedResources", "run_sync"]
+__all__ = ["OVERRIDES", "Pace", "RunTerms", "SharedResources"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -247,6 +248,22 @@ class RunTerms(Generic[S]):
             return self
         return others if self is self.origin else others.kept_in(self.shared)
 
+    @cached_property
+    def revision(self) -> str:
+        """The revision of the code that runs on these terms: see `stores.revision_of`."""
+        if self.origin is not self:
+            return self.origin.revision
+        options, calls = self.options, self._callbacks
+        return stores.revision_of(
+            self.graph,
+            self.setup,
+            options.instructions,
+            options.stop_when,
+            {name: given for name, given in options.given.items() if callable(given)},
+            {} if calls is None else calls(self.world.toolbox, None),
+            {name: plan.opener.terms.revision for name, plan in self.world.children.items()},
+        )
+
     def asked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the options of a call, without those that a test overrides, and with its deps."""
         own = {name: value for name, value in given.items() if name not in self.overridden}
@@ -376,22 +393,3 @@ class RunTerms(Generic[S]):
                 f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes the "
                 "approvals of its parent. Fix: give `approval_secret` to the parent, too."
             )
-
-
-def run_sync(work: Coroutine[object, object, T], instead: str) -> T:
-    """Run a coroutine to its end in a new event loop, and return its result.
-
-    Args:
-        work: the coroutine.
-        instead: the asynchronous call that the error message suggests.
-
-    Raises:
-        ConfigError: an event loop is running in this thread.
-    """
-    if running_loop() is not None:
-        work.close()
-        raise ConfigError(
-            f"an event loop is running in this thread (a notebook, a web server): await {instead} "
-            "instead of its synchronous twin"
-        )
-    return asyncio.run(work)

@@ -10,6 +10,7 @@ The status of a run:
   running      a driver runs it now
   interrupted  its driver is gone: graphloop resume goes on
   parked       it waits: graphloop approve answers, graphloop resume goes on
+  blocked      the code of a worker does not fit it, and it waits for other code
   done, failed, cancelled   it is over
   -            a directory of JSON lines has no status: see graphloop replay
 
@@ -120,15 +121,18 @@ async def _rows(where: str | None) -> Sequence[_Row]:
                 record,
                 record.status if isinstance(store, Catalog) else "",
                 await answers_text(store, record.run_id) if record.asks else {},
-                await _why(store, record) if record.status in {"failed", "cancelled"} else "",
+                await _why(store, record),
             )
             for record in records
         ]
 
 
 async def _why(store: Store, record: RunRecord) -> str:
-    """Return why a run failed or was cancelled; empty if its journal does not say."""
-    for event in reversed(await store.load(record.run_id)):
+    """Return why a run failed, was cancelled or is blocked; empty for another run, or if unsaid."""
+    if record.refusals:
+        return one_line(record.refusals[-1].reason, WHY_MAX)
+    ended = record.status in {"failed", "cancelled"}
+    for event in reversed(await store.load(record.run_id) if ended else ()):
         match event:
             case EffectFailed(failure=failure):
                 return f"{failure.error}: {one_line(failure.message, WHY_MAX)}"

@@ -214,7 +214,8 @@ class AsyncDriver(Generic[S]):
             if recorder.is_torn:
                 await self._read_again()
             if not recorder.is_over:
-                await self._take(Resumed(event.at))  # The run rested: no time has been spent.
+                # The run rested: no time has been spent.
+                await self._take(Resumed(event.at, self._ports.revision))
                 await self._take(await self._final(event, unless_busy=unless_busy))
                 await self._recorder.keep()
         return recorder.latest_started
@@ -290,7 +291,8 @@ class AsyncDriver(Generic[S]):
         if resumed and not (heard or self._in_flight.todo or (self._abort and not is_over)):
             await recorder.refuse_outrun()
         elif resumed:
-            heard.insert(0, Resumed(self._abort.at if self._abort else self._ports.clock()))
+            at = self._abort.at if self._abort else self._ports.clock()
+            heard.insert(0, Resumed(at, self._ports.revision))
 
     async def _read_again(self) -> None:
         """Set a torn run to the state in its journal: the store may have kept the failed append."""

@@ -115,6 +115,8 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
             and its child runs.
         observers: the observers of the run and of its parents; None for none.
         pace: lets model calls wait for the rates of the fleet; None for no rates.
+        revision: the revision of the code, if it is another than the last one that the run's
+            journal tells; else empty.
     """
 
     store: Store
@@ -140,6 +142,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     wrong: dict[str, None] = {}
     observers: Observers | None = None
     pace: Pace | None = None
+    revision: str = ""
 
     def __repr__(self) -> str:
         # Short, because `deps` and the secret must appear in no traceback.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Final, final
 
 from ..errors import ProviderError, StoreError
@@ -27,7 +27,7 @@ class Legs:
 
     Args:
         store: the store of the runs.
-        agents: the names of the agents whose runs the worker drives.
+        agents: the names of the agents whose runs the worker drives, with their revisions.
         drive: takes a run as far as it goes.
         slots: the number of legs at once.
         poll_s: the least seconds that a run waits after a failure.
@@ -36,7 +36,7 @@ class Legs:
     def __init__(
         self,
         store: SharedStore,
-        agents: Collection[str],
+        agents: Mapping[str, str],
         drive: Callable[[str], Awaitable[Driven]],
         *,
         slots: int,
@@ -50,7 +50,6 @@ class Legs:
         self._tasks: dict[str, asyncio.Task[Driven]] = {}
         # The runs that failed in a way that may pass: how often, and until when they wait.
         self._delays: dict[str, tuple[int, float]] = {}
-        self._blocked: set[str] = set()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -59,11 +58,6 @@ class Legs:
     def delayed(self) -> Collection[str]:
         """The runs that failed in a way that may pass, and have not succeeded since."""
         return self._delays.keys()
-
-    @property
-    def blocked(self) -> Collection[str]:
-        """The runs that the worker's code does not fit."""
-        return self._blocked
 
     def wait_s(self, run_id: str) -> float:
         """Return for how many seconds a run has to wait because it failed; 0 for none."""
@@ -105,6 +99,4 @@ class Legs:
             self._delays[run_id] = failures + 1, time.monotonic() + wait_s
         else:
             self._delays.pop(run_id, None)
-        if driven == "blocked":
-            self._blocked.add(run_id)
         return driven

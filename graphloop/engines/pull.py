@@ -20,14 +20,12 @@ __all__ = ["Pull"]
 
 LOG: Final = logging.getLogger("graphloop")
 
-BLOCKED_EVERY_S: Final = 60.0
-
 
 @final
 class Pull:
     """Starts the runs that the store says wait, as many as there are free slots.
 
-    Blocked runs are tried at the start, until each was tried, and again at intervals.
+    A blocked run is tried by code that has not refused it, and by each worker that starts.
 
     Args:
         legs: the legs of the worker.
@@ -38,7 +36,7 @@ class Pull:
     def __init__(self, legs: Legs, *, patience_s: float = 0.0) -> None:
         self._legs = legs
         self._patience_s = patience_s
-        self._blocked_at = 0.0
+        self._is_new = True
         # When a look first found each run that waits.
         self._found: dict[str, float] = {}
 
@@ -55,7 +53,7 @@ class Pull:
             return
         now = time.monotonic()
         try:
-            waiting = await self._waiting(free, now)
+            waiting = await self._waiting(free)
         except StoreError as error:
             LOG.warning("a worker cannot look for waiting runs: %s", error)
             return
@@ -70,17 +68,14 @@ class Pull:
     async def close(self) -> None:
         """Do nothing."""
 
-    async def _waiting(self, free: int, now: float) -> Sequence[str]:
+    async def _waiting(self, free: int) -> Sequence[str]:
         """Return the runs that the worker could drive now, the most urgent first."""
-        legs = self._legs
-        also_blocked = now >= self._blocked_at
-        refused = legs.blocked if also_blocked else frozenset[str]()
-        limit = free + len(legs.delayed) + len(legs) + len(refused)
-        found = await legs.store.ready(legs.agents, limit, blocked=also_blocked)
-        if also_blocked and all(run_id in refused for run_id in found):
-            self._blocked_at = now + BLOCKED_EVERY_S
+        legs, revisions = self._legs, self._legs.agents.values()
+        if self._is_new:
+            await legs.store.retry(revisions)
+            self._is_new = False
+        limit = free + len(legs.delayed) + len(legs)
+        found = await legs.store.ready(legs.agents, limit, revisions=revisions)
         return [
-            run_id
-            for run_id in found
-            if not legs.is_under_way(run_id) and run_id not in refused and not legs.wait_s(run_id)
+            run_id for run_id in found if not legs.is_under_way(run_id) and not legs.wait_s(run_id)
         ]

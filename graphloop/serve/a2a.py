@@ -52,7 +52,6 @@ from starlette.types import Message as Incoming
 
 from ..agent import Agent, StoreInput, split_tools
 from ..tools import Toolbox
-from ..topology import fingerprint
 from .a2a_desk import ANSWER, Desk
 from .claims import CallerClaims
 from .served import by_authorization, served_store
@@ -84,7 +83,7 @@ def a2a_app(
         app = a2a_app(desk, "http://127.0.0.1:8700/", store="runs.db")  # `uvicorn module:app`
 
     The card is at `/.well-known/agent-card.json`: the agent's name, its tools as skills, and the
-    fingerprint of its graph as version. JSON-RPC is at `/`. An approval makes its task
+    revision of its code as version. JSON-RPC is at `/`. An approval makes its task
     INPUT_REQUIRED, with a data part `{"approvals": [{"key", "tool", "arguments"}]}`. The next
     message of the task has a data part `{key: {"approved": true, "edit": "JSON text", "reason":
     "…"}}`; all but a clear yes denies the call. A task that is over or waits is answered from the
@@ -146,7 +145,7 @@ def _card(agent: Agent[Any, Any], url: str) -> AgentCard:
     return AgentCard(
         name=agent.name,
         description=f"Ask the agent {agent.name!r} to do a task.",
-        version=fingerprint(agent.graph),
+        version=agent.revision,
         supported_interfaces=[
             AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")
         ],

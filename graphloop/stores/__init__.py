@@ -18,9 +18,9 @@ from .base import (
     Lookup,
     Mailbox,
     Meters,
-    Operated,
     Outbox,
     Posted,
+    Refusal,
     ReleaseStatus,
     RunRecord,
     RunStatus,
@@ -46,11 +46,19 @@ from .opening import has_scheme, open_store, shown_address
 from .round_trip import check_callback_answer, check_state
 
 if TYPE_CHECKING:
-    from .diagnosis import Need, age_text, diagnosed, metrics_text
+    from .diagnosis import (
+        Need,
+        Operated,
+        Survey,
+        WaitingRuns,
+        age_text,
+        diagnosed,
+        metrics_text,
+    )
     from .jsonl import LOCK, SUFFIX, JsonlStore
     from .postgres import PostgresStore
+    from .revision import revision_of
     from .sqlite import SqliteStore
-    from .survey import Survey, WaitingRuns
 
 __all__ = [
     "LOCK",
@@ -73,6 +81,7 @@ __all__ = [
     "Outbox",
     "Posted",
     "PostgresStore",
+    "Refusal",
     "ReleaseStatus",
     "RunCommand",
     "RunRecord",
@@ -97,6 +106,7 @@ __all__ = [
     "open_store",
     "parent_of",
     "renamed",
+    "revision_of",
     "running_loop",
     "shown_address",
     "those_within",
@@ -107,14 +117,17 @@ __all__ = [
 __getattr__ = front_door(
     __name__,
     {
-        ".diagnosis": ("Need", "age_text", "diagnosed", "metrics_text"),
+        ".diagnosis": (
+            *("Need", "Operated", "Survey", "WaitingRuns"),
+            *("age_text", "diagnosed", "metrics_text"),
+        ),
         ".jsonl": (
             "JsonlStore",
             "LOCK",
             "SUFFIX",
         ),
         ".postgres": ("PostgresStore",),
+        ".revision": ("revision_of",),
         ".sqlite": ("SqliteStore",),
-        ".survey": ("Survey", "WaitingRuns"),
     },
 )

@@ -4,20 +4,18 @@ Every store is a `Store`. Optional abilities are separate protocols, to be teste
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
 all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Outbox` (the
 same for an engine in the database), `Bulk` (several journals in one write), `Lookup` (whether one
-run exists), `Meters` (what a fleet has used), `Operated` (surveys and retention) and `Closes`.
+run exists), `Meters` (what a fleet has used) and `Closes`. `diagnosis` has the ability of a store
+that an operator surveys.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
 from ..events import Event
-
-if TYPE_CHECKING:
-    from .survey import Survey
 
 __all__ = [
     "Ask",
@@ -30,9 +28,9 @@ __all__ = [
     "Lookup",
     "Mailbox",
     "Meters",
-    "Operated",
     "Outbox",
     "Posted",
+    "Refusal",
     "ReleaseStatus",
     "RunRecord",
     "RunStatus",
@@ -78,6 +76,20 @@ class Ask(Struct, frozen=True, gc=False):
     server: str = ""
 
 
+class Refusal(Struct, frozen=True, gc=False):
+    """Why code cannot drive a run.
+
+    Attributes:
+        revision: the revision of the code.
+        reason: the misfit, as a sentence.
+        event: the number of the first event that does not fit the code; 0 if all do.
+    """
+
+    revision: str
+    reason: str
+    event: int = 0
+
+
 class RunRecord(Struct, frozen=True):
     """The status of a run, as a store lists it without reading the journal.
 
@@ -95,6 +107,8 @@ class RunRecord(Struct, frozen=True):
         asks: the questions that the run waits for; while a driver has the run, those that it waited
             for when the driver claimed it.
         target: the target of `graphloop run` ("module:agent"); empty if none was recorded.
+        refusals: why a blocked run is blocked, by each revision of the code that cannot drive it;
+            the latest is the last.
     """
 
     run_id: str
@@ -106,6 +120,7 @@ class RunRecord(Struct, frozen=True):
     parent: str = ""
     asks: tuple[Ask, ...] = ()
     target: str = ""
+    refusals: tuple[Refusal, ...] = ()
 
 
 class Store(Protocol):
@@ -170,6 +185,7 @@ class Leases(Protocol):
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        refusal: Refusal | None = None,
     ) -> None:
         """End the claim on a run, and record the run's status and its pending questions.
 
@@ -182,6 +198,7 @@ class Leases(Protocol):
             asks: the pending questions.
             seen: how many answers and commands of the run's mailbox the driver has read.
             wake_s: the seconds after which a driver is to take a parked run; None for never.
+            refusal: why the run is blocked; a run with another status forgets its refusals.
 
         Raises:
             StoreError: this store object has not claimed the run.
@@ -224,6 +241,14 @@ class Mailbox(Protocol):
 class Catalog(Protocol):
     """Lists runs with their status, without reading their journals."""
 
+    async def record(self, run_id: str) -> RunRecord:
+        """Return the record of one run; the cost does not depend on the number of runs.
+
+        Raises:
+            UnknownRun: the store has no run with this id.
+        """
+        ...
+
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants.
 
@@ -245,18 +270,19 @@ class Backlog(Protocol):
     """Finds what drivers are to do: the runs that wait for one, and the commands to runs."""
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`.
 
-        These runs are ready or interrupted, or their time to wake has come. A child run is not
-        among them: its root run drives it. The caller claims a run before it drives it, so that two
-        callers with the same ids do no harm.
+        These runs are ready or interrupted, or their time to wake has come; or they are blocked,
+        and no refusal has one of the caller's revisions. A child run is not among them: its root
+        run drives it. The caller claims a run before it drives it, so that two callers with the
+        same ids do no harm.
 
         Args:
             graphs: the names of the graphs whose runs the caller can drive.
             limit: the maximum number of ids.
-            blocked: whether blocked runs wait, too: the code of a new worker may fit them.
+            revisions: the revisions of the caller's code; without any, no blocked run waits.
 
         Returns:
             Interrupted and blocked runs first, then those with an answer, then new ones. Of each,
@@ -270,6 +296,13 @@ class Backlog(Protocol):
 
         Raises:
             UnknownRun: the store has no run with this id.
+        """
+        ...
+
+    async def retry(self, revisions: Collection[str]) -> None:
+        """Forget the refusals of blocked runs that have one of these revisions.
+
+        A worker that starts calls it: code within functions changes without another revision.
         """
         ...
 
@@ -315,28 +348,6 @@ class Lookup(Protocol):
 
     async def has(self, run_id: str) -> bool:
         """Whether the run has an event; the cost does not depend on the number of runs."""
-        ...
-
-
-@runtime_checkable
-class Operated(Protocol):
-    """Surveys all runs, and deletes old ones."""
-
-    async def survey(self) -> Survey:
-        """Return the state of the store."""
-        ...
-
-    async def prune(self, older_s: float, limit: int) -> int:
-        """Delete runs that are over, and return how many were deleted.
-
-        A family is deleted as a whole: a root run with its descendants, and all questions of a
-        chat. It goes if each of its runs is over, and has not changed for this time. The media that
-        no other run shows go with it. The caller calls again until the result is 0.
-
-        Args:
-            older_s: the seconds since the last change, by the store's clock.
-            limit: the number of families of one transaction.
-        """
         ...
 
 

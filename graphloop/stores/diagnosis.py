@@ -1,13 +1,21 @@
-"""Diagnosis: the needs that an operator reads of a survey, and numbers for graphs."""
+"""Diagnosis: the survey of a store for its operator, the needs in it, and numbers for graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
-from .survey import Survey, WaitingRuns
+from msgspec import Struct
 
-__all__ = ["Need", "age_text", "diagnosed", "metrics_text"]
+__all__ = [
+    "Need",
+    "Operated",
+    "Survey",
+    "WaitingRuns",
+    "age_text",
+    "diagnosed",
+    "metrics_text",
+]
 
 WAIT_S_MAX: Final = 60.0
 """A run that no driver takes for longer needs a person."""
@@ -17,6 +25,68 @@ DRIVERS_OF_A_FILE_MAX: Final = 3
 DEAD_ROWS_MAX: Final = 100_000
 CONNECTIONS_SHARE_MAX: Final = 0.8
 UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+class WaitingRuns(Struct, frozen=True):
+    """The root runs of one graph that wait for a driver.
+
+    Attributes:
+        graph: the name of the graph, which is the name of the agent that drives it.
+        runs: how many there are.
+        since: the time from which the first of them waits, in Unix seconds.
+    """
+
+    graph: str
+    runs: int
+    since: float
+
+
+class Survey(Struct, frozen=True):
+    """The state of a store as an operator sees it, without one journal read.
+
+    Attributes:
+        now: the time by the store's clock, in Unix seconds.
+        runs: maps each status to the number of its runs.
+        oldest: maps each status to the time of the last change of its oldest run.
+        waiting: the root runs that wait for a driver, by graph.
+        blocked: maps the ids of some blocked runs, the oldest first, to the last reason.
+        orphans: the ids of some child runs whose root run is missing.
+        drivers: the number of live store objects that drive, or may drive, runs.
+        lapsed: the number of drivers that are dead, and whose runs no look has freed yet.
+        sizes: maps a word for a size or a count ("bytes", "dead rows") to its number.
+    """
+
+    now: float
+    runs: Mapping[str, int]
+    oldest: Mapping[str, float]
+    waiting: tuple[WaitingRuns, ...]
+    blocked: Mapping[str, str]
+    orphans: tuple[str, ...]
+    drivers: int
+    lapsed: int
+    sizes: Mapping[str, int]
+
+
+@runtime_checkable
+class Operated(Protocol):
+    """Surveys all runs, and deletes old ones."""
+
+    async def survey(self) -> Survey:
+        """Return the state of the store."""
+        ...
+
+    async def prune(self, older_s: float, limit: int) -> int:
+        """Delete runs that are over, and return how many were deleted.
+
+        A family is deleted as a whole: a root run with its descendants, and all questions of a
+        chat. It goes if each of its runs is over, and has not changed for this time. The media that
+        no other run shows go with it. The caller calls again until the result is 0.
+
+        Args:
+            older_s: the seconds since the last change, by the store's clock.
+            limit: the number of families of one transaction.
+        """
+        ...
 
 
 class Need(NamedTuple):
@@ -71,10 +141,10 @@ def _untaken(waiting: WaitingRuns, survey: Survey) -> Need:
 def _runs(survey: Survey) -> Iterator[Need]:
     if survey.blocked:
         yield Need(
-            f"{survey.runs['blocked']} blocked: the code of the last worker did not fit the "
-            f"journal of {_named(survey.blocked)}.",
-            "start a worker with the code that drove them (its log names the event that does not "
-            "fit), or copy a run up to an event that fits: graphloop fork RUN --at N.",
+            f"{survey.runs['blocked']} blocked, since the code of each worker that tried does not "
+            f"fit: {' '.join([f'{run_id} ({why})' for run_id, why in survey.blocked.items()])}.",
+            "start a worker with the code that drove them, or copy a run up to an event that fits: "
+            "graphloop fork RUN --at N.",
         )
     if survey.orphans:
         yield Need(

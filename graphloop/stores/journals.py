@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
 from ..events import Cancelled, ChildEnded, Event, Started
-from .base import Ask, Bulk, Catalog, Lookup, RunRecord, Store
+from .base import Ask, Bulk, Catalog, Lookup, Refusal, RunRecord, Store
 
 __all__ = [
     "COMMANDS_FROM",
@@ -40,7 +40,10 @@ __all__ = [
     "keep_all",
     "out_of_order",
     "parent_of",
+    "reason_in",
     "records_of",
+    "refusals_after",
+    "refusals_in",
     "renamed",
     "those_within",
     "unknown_run",
@@ -49,6 +52,7 @@ __all__ = [
 ]
 
 ASKS: Final = Decoder(tuple[Ask, ...])
+REFUSALS: Final = Decoder(tuple[Refusal, ...])
 AFTER_SLASH: Final = chr(ord("/") + 1)
 QUESTION: Final = re.compile(r"\.[0-9]+$")
 """The end of the id of a question of a chat, which reads the question before it: "chat.2"."""
@@ -120,7 +124,8 @@ def within_bounds(root: str) -> tuple[str, str, str, str]:
 def records_of(rows: Collection[tuple[Any, ...]], root: str | None) -> tuple[RunRecord, ...]:
     """Return the records of the rows of a database, without the parent of `root`.
 
-    A row has the run's id, graph, status, number of events, two times, questions and target.
+    A row has the run's id, graph, status, number of events, two times, questions, target and
+    refusals.
     """
     known = {row[0] for row in rows}
     return tuple(
@@ -134,10 +139,26 @@ def records_of(rows: Collection[tuple[Any, ...]], root: str | None) -> tuple[Run
             parent=parent_of(run_id, known),
             asks=ASKS.decode(asks),
             target=target,
+            refusals=refusals_in(refusals),
         )
-        for run_id, graph, status, events, created_at, updated_at, asks, target in rows
+        for run_id, graph, status, events, created_at, updated_at, asks, target, refusals in rows
         if root is None or is_within(run_id, root)
     )
+
+
+def refusals_after(kept: Iterable[Refusal], refusal: Refusal) -> tuple[Refusal, ...]:
+    """Return the refusals of a run with this one as the last; each code has one."""
+    return (*[one for one in kept if one.revision != refusal.revision], refusal)
+
+
+def refusals_in(data: bytes) -> tuple[Refusal, ...]:
+    """Return the refusals that a database keeps for a run."""
+    return REFUSALS.decode(data)
+
+
+def reason_in(data: bytes) -> str:
+    """Return why a run is blocked, by its last refusal; empty if it is not told."""
+    return next((one.reason for one in reversed(refusals_in(data))), "")
 
 
 def family_of(run_id: str) -> str:

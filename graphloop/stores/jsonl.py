@@ -21,7 +21,7 @@ from urllib.parse import quote, unquote
 
 from ..errors import StoreError
 from ..events import Event
-from .base import Ask, ReleaseStatus
+from .base import Ask, Refusal, ReleaseStatus
 from .beginnings import Beginnings
 from .blobs import BlobFiles
 from .codec import Codec
@@ -143,6 +143,7 @@ class JsonlStore:
         *,
         seen: int = 0,  # noqa: ARG002
         wake_s: float | None = None,  # noqa: ARG002
+        refusal: Refusal | None = None,  # noqa: ARG002
     ) -> None:
         """End the claim on a run; the status and the questions are not stored."""
         if (lock := self._locks.pop(run_id, None)) is not None:

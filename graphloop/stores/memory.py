@@ -8,7 +8,7 @@ import threading
 import time
 from asyncio import AbstractEventLoop
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Final, TypeVar, final
 from weakref import ReferenceType, ref
 
@@ -16,7 +16,7 @@ from msgspec import Struct, field
 
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
-from .base import Ask, Change, Posted, ReleaseStatus, RunRecord, RunStatus
+from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import (
     PlaceInLine,
     graph_name_of,
@@ -25,6 +25,7 @@ from .journals import (
     is_within,
     out_of_order,
     parent_of,
+    refusals_after,
     wake_at,
 )
 
@@ -101,6 +102,7 @@ class _Kept(Struct, eq=False):
     wake_at: float = math.inf
     tenant: str = ""
     priority: int = 0
+    refusals: tuple[Refusal, ...] = ()
 
 
 @final
@@ -179,6 +181,7 @@ class MemoryStore:
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        refusal: Refusal | None = None,
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None."""
         if run_id in self._claims.taken:
@@ -190,6 +193,7 @@ class MemoryStore:
                 may_wake = asks or wake_s is not None
                 wakes = wake_at(asks, kept.updated_at, wake_s) if may_wake else None
                 kept.wake_at = math.inf if wakes is None else wakes
+                kept.refusals = () if refusal is None else refusals_after(kept.refusals, refusal)
             if not kept.events:
                 del self._kept[run_id]
         self._claims.give_back(run_id)
@@ -209,31 +213,24 @@ class MemoryStore:
         kept = self._kept.get(run_id)
         return {} if kept is None else {key: data for key, (_, data) in kept.signals.items()}
 
+    async def record(self, run_id: str) -> RunRecord:
+        """Return the record of one run."""
+        return self._record(run_id, self._run(run_id), self._kept)
+
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         known = self._runs() if root is None else self._family(root.partition("/")[0])
-        taken = self._claims.taken
         return tuple(
-            RunRecord(
-                run_id,
-                graph_name_of(kept.events[0]),
-                status := self._status(run_id, kept),
-                len(kept.events),
-                kept.created_at,
-                kept.updated_at,
-                parent=parent_of(run_id, known),
-                asks=kept.asks if status != "interrupted" or run_id not in taken else (),
-                target=kept.target,
-            )
+            self._record(run_id, kept, known)
             for run_id, kept in known.items()
             if root is None or is_within(run_id, root)
         )
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        now, first = self._clock(), {"interrupted", "blocked"} if blocked else {"interrupted"}
+        now, first = self._clock(), {"interrupted", "blocked"}
         busy = Counter(
             self._kept[run_id].tenant
             for run_id in self._claims.taken
@@ -247,8 +244,9 @@ class MemoryStore:
             )
             for run_id, kept in self._runs().items()
             if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
-            if (status := self._status(run_id, kept)) in {*first, "ready"}
+            if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
+            or (status == "blocked" and revisions and not _has_refused(kept, revisions))
         ]
         return in_turn(waiting, busy)[:limit]
 
@@ -256,6 +254,12 @@ class MemoryStore:
         """Record for whom a run is driven, and how urgent it is."""
         kept = self._run(run_id)
         kept.tenant, kept.priority = tenant, priority
+
+    async def retry(self, revisions: Collection[str]) -> None:
+        """Forget the refusals of blocked runs that have one of these revisions."""
+        for kept in self._kept.values():
+            if kept.status == "blocked" and _has_refused(kept, revisions):
+                kept.refusals = ()
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
@@ -287,6 +291,22 @@ class MemoryStore:
         found = [(run_id, self._kept.get(run_id)) for run_id in ids]
         return {run_id: kept for run_id, kept in found if kept is not None and kept.events}
 
+    def _record(self, run_id: str, kept: _Kept, known: Container[str]) -> RunRecord:
+        status = self._status(run_id, kept)
+        is_left = status == "interrupted" and run_id in self._claims.taken
+        return RunRecord(
+            run_id,
+            graph_name_of(kept.events[0]),
+            status,
+            len(kept.events),
+            kept.created_at,
+            kept.updated_at,
+            parent=parent_of(run_id, known),
+            asks=() if is_left else kept.asks,
+            target=kept.target,
+            refusals=kept.refusals,
+        )
+
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:
         if run_id not in self._claims.taken:
             return kept.status
@@ -303,3 +323,7 @@ class MemoryStore:
             runs = f"{count} run{'' if count == 1 else 's'}"
             raise UnknownRun(f"no run {run_id!r} in this store, which has {runs}.")
         return kept
+
+
+def _has_refused(kept: _Kept, revisions: Collection[str]) -> bool:
+    return any(one.revision in revisions for one in kept.refusals)

@@ -21,15 +21,15 @@ from typing import TypeVar, final
 from ..errors import ConfigError, Fenced
 from ..events import Event
 from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
-from .base import Ask, Change, Posted, ReleaseStatus, RunRecord
+from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord
 from .beginnings import Beginnings
 from .codec import Codec
+from .diagnosis import Survey
 from .journals import graph_name_of, unknown_run, wake_at
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
 from .sqlite_writer import Writer
-from .survey import Survey
 
 __all__ = ["SqliteStore"]
 
@@ -172,6 +172,7 @@ class SqliteStore:
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        refusal: Refusal | None = None,
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
@@ -179,7 +180,7 @@ class SqliteStore:
         """
         tenant = self._tenant
         wakes = wake_at(asks, self._clock(), wake_s)
-        standing = None if status is None else Standing(status, tuple(asks), seen, wakes)
+        standing = None if status is None else Standing(status, tuple(asks), seen, wakes, refusal)
 
         def work(connection: Connection) -> None:
             sqlite_leases.release(connection, tenant, run_id, standing)
@@ -207,16 +208,24 @@ class SqliteStore:
         """Map the key of each answered question of a run to the accepted answer."""
         return await self._read(partial(sqlite_reading.signals, run_id=run_id), {})
 
+    async def record(self, run_id: str) -> RunRecord:
+        """Return the record of one run."""
+        work = partial(sqlite_reading.one_record, now=self._clock(), run_id=run_id)
+        record: RunRecord | None = await self._read(work, None)
+        if record is None:
+            raise unknown_run(run_id, self._path, await self.runs())
+        return record
+
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         work = partial(sqlite_reading.overview, now=self._clock(), root=root)
         return await self._read(work, ())
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, blocked=blocked)
+        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, revisions=revisions)
         found: list[str] = await self._read(work, [])
         return found[:limit]
 
@@ -225,6 +234,10 @@ class SqliteStore:
         await self._writer.do(
             lambda connection: sqlite_journal.enlist_run(connection, run_id, tenant, priority)
         )
+
+    async def retry(self, revisions: Collection[str]) -> None:
+        """Forget the refusals of blocked runs that have one of these revisions."""
+        await self._writer.do(partial(sqlite_journal.forget_refusals, revisions=revisions))
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
@@ -245,7 +258,7 @@ class SqliteStore:
     async def survey(self) -> Survey:
         """Return the state of the store."""
         now = self._clock()
-        nothing = Survey(now, {}, {}, (), (), (), 0, 0, {"bytes": 0, "free bytes": 0})
+        nothing = Survey(now, {}, {}, (), {}, (), 0, 0, {"bytes": 0, "free bytes": 0})
         return await self._read(partial(sqlite_operating.survey_of, now=now), nothing)
 
     async def prune(self, older_s: float, limit: int) -> int:

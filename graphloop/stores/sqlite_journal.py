@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from sqlite3 import Connection
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
 from .sqlite_schema import entry_id
 
-__all__ = ["Addition", "append", "enlist_run", "note_target", "post"]
+__all__ = ["Addition", "append", "enlist_run", "forget_refusals", "note_target", "post"]
 
 
 class Addition(Struct, frozen=True, gc=False):
@@ -149,6 +149,15 @@ def enlist_run(connection: Connection, run_id: str, tenant: str, priority: int) 
     _require(connection, run_id)
     connection.execute(
         "UPDATE run SET tenant = ?, priority = ? WHERE run_id = ?", (tenant, priority, run_id)
+    )
+
+
+def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:
+    """Forget the refusals of blocked runs that have one of these revisions."""
+    connection.executemany(
+        "UPDATE run SET refusals = x'5b5d' WHERE status = 'blocked' "
+        "AND instr(refusals, CAST(? AS BLOB)) > 0",
+        [(revision,) for revision in revisions],
     )
 
 

@@ -24,7 +24,8 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
-from .base import Ask, ReleaseStatus
+from .base import Ask, Refusal, ReleaseStatus
+from .journals import refusals_after, refusals_in
 from .memory import Claims
 
 __all__ = [
@@ -50,12 +51,14 @@ class Standing(Struct, frozen=True, gc=False):
         asks: the pending questions that the run waits for.
         seen: how many answers of the run's mailbox the driver has read.
         wake_at: the time at which a driver is to take the run; None for never.
+        refusal: why the run is blocked; None for another status.
     """
 
     status: ReleaseStatus
     asks: tuple[Ask, ...]
     seen: int
-    wake_at: float | None
+    wake_at: float | None = None
+    refusal: Refusal | None = None
 
 
 class LapsedClaim(Struct, frozen=True, gc=False):
@@ -180,14 +183,20 @@ def give_back(
         return left
     standing = left.standing
     status = standing.status
+    refusals: tuple[Refusal, ...] = ()
+    if standing.refusal is not None:
+        known = "SELECT refusals FROM run WHERE run_id = ?"
+        (kept,) = connection.execute(known, (run_id,)).fetchone() or (b"[]",)
+        refusals = refusals_after(refusals_in(kept), standing.refusal)
     connection.execute(
-        "UPDATE run SET owner = NULL, lease_until = 0, asks = ?, wake_at = ?, updated = ?, "
+        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, asks = ?, wake_at = ?, "
+        "updated = ?, "
         "status = iif(? = 'parked' AND ? < (SELECT count(*) FROM signal "
         "WHERE signal.run_id = run.run_id), 'ready', ?) "
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
         (
-            *(encode(standing.asks), standing.wake_at, tenant.clock()),
-            *(status, standing.seen, status),
+            *(encode(refusals), encode(standing.asks), standing.wake_at),
+            *(tenant.clock(), status, standing.seen, status),
             *(run_id, tenant.name, left.epoch),
         ),
     )

@@ -10,17 +10,18 @@ from typing import Final, TypeVar
 
 from .base import Change
 from .beginnings import PART
-from .journals import NAMED_MAX, family_of
+from .diagnosis import Survey, WaitingRuns
+from .journals import NAMED_MAX, family_of, reason_in
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id
-from .survey import Survey, WaitingRuns
 
 __all__ = ["change_meters", "prune_families", "survey_of"]
 
 T = TypeVar("T")
 
 RUNS: Final = (
-    "SELECT run_id, graph, status, owner, lease_until, updated, wake_at, next_seq > 1 FROM run "
+    "SELECT run_id, graph, status, owner, lease_until, updated, wake_at, refusals FROM run "
+    "WHERE next_seq > 1 "
     "ORDER BY updated"
 )
 # In the order of the ids, "." comes before "/", and "0" after it: a family's ids are two ranges.
@@ -45,15 +46,13 @@ def survey_of(connection: Connection, now: float) -> Survey:
     runs: defaultdict[str, int] = defaultdict(int)
     oldest: dict[str, float] = {}
     waiting: dict[str, WaitingRuns] = {}
-    blocked: list[str] = []
+    blocked: dict[str, bytes] = {}
     children: list[str] = []
     roots: set[str] = set()
     owners: dict[str, bool] = {}
-    for run_id, graph, left_as, owner, lease_until, updated, wake_at, begun in connection.execute(
+    for run_id, graph, left_as, owner, lease_until, updated, wake_at, kept in connection.execute(
         RUNS
     ):
-        if not begun:
-            continue
         status: str = left_as
         if owner is not None:
             owners[owner] = lease_until > now and not is_dead(owner)
@@ -63,7 +62,7 @@ def survey_of(connection: Connection, now: float) -> Survey:
         is_child = "/" in run_id
         (children.append if is_child else roots.add)(run_id)
         if status == "blocked":
-            blocked.append(run_id)
+            blocked[run_id] = kept
         since: float | None = wake_at if status == "parked" else None
         if status in ("ready", "interrupted"):
             since = updated
@@ -75,7 +74,7 @@ def survey_of(connection: Connection, now: float) -> Survey:
         dict(runs),
         oldest,
         tuple([waiting[graph] for graph in sorted(waiting)]),
-        tuple(blocked[:NAMED_MAX]),
+        {run_id: reason_in(kept) for run_id, kept in [*blocked.items()][:NAMED_MAX]},
         tuple([one for one in children if one.partition("/")[0] not in roots][:NAMED_MAX]),
         sum(owners.values()),
         len(owners) - sum(owners.values()),

@@ -9,7 +9,7 @@ from contextlib import closing
 from functools import cache, partial
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from ..errors import StoreError
 from ..events import Event
@@ -28,12 +28,21 @@ from .journals import (
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
-__all__ = ["commands_to", "overview", "read", "read_journal", "ready", "run_ids", "signals"]
+__all__ = [
+    "commands_to",
+    "one_record",
+    "overview",
+    "read",
+    "read_journal",
+    "ready",
+    "run_ids",
+    "signals",
+]
 
 T = TypeVar("T")
 
 RECORDS: Final = (
-    "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, owner, "
+    "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, refusals, owner, "
     "lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
@@ -41,8 +50,10 @@ WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 READY: Final = (
     "SELECT band, -priority, updated, run_id, tenant, owner, lease_until FROM ("
     "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d'), 0) AS band "
-    "FROM run WHERE status IN({statuses}) AND owner IS NULL AND graph IN({graphs}) "
-    "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND owner IS NULL AND graph IN({graphs}) "
+    "FROM run WHERE status IN('ready', 'interrupted', 'blocked') "
+    "AND (status <> 'blocked' OR ({fit})) AND owner IS NULL AND graph IN({graphs}) "
+    "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status = 'parked' AND owner IS NULL "
+    "AND graph IN({graphs}) "
     "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND graph IN({graphs})) "
     "WHERE next_seq > 1 AND instr(run_id, '/') = 0"
 )
@@ -155,34 +166,39 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
         rows = connection.execute(RECORDS + IN_ORDER).fetchall()
     else:
         rows = connection.execute(RECORDS + WITHIN + IN_ORDER, within_bounds(root)).fetchall()
-    standing = [
-        (
-            run_id,
-            graph,
-            _status(status, owner, is_left=(left := _is_left(owner, lease_until <= now))),
-            *times,
-            b"[]" if left else asks,
-            target,
-        )
-        for run_id, graph, status, *times, asks, target, owner, lease_until in rows
-    ]
-    return records_of(standing, root)
+    return records_of([_standing(row, now) for row in rows], root)
+
+
+def one_record(connection: Connection, now: float, run_id: str) -> RunRecord | None:
+    """Return the record of one run; None if the run does not exist."""
+    # With its parent, whose id the record tells if the parent exists.
+    rows = connection.execute(
+        RECORDS + "AND run_id IN (?, ?)", (run_id, run_id.rpartition("/")[0])
+    ).fetchall()
+    found = records_of([_standing(row, now) for row in rows], run_id)
+    return found[0] if found else None
+
+
+def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:
+    """Return a row of `RECORDS` as the record has it now: the driver may have gone."""
+    run_id, graph, status, *times, asks, target, refusals, owner, lease_until = row
+    left = _is_left(owner, lease_until <= now)
+    told = _status(status, owner, is_left=left)
+    return run_id, graph, told, *times, b"[]" if left else asks, target, refusals
 
 
 def ready(
-    connection: Connection, now: float, graphs: Collection[str], *, blocked: bool
+    connection: Connection, now: float, graphs: Collection[str], revisions: Collection[str]
 ) -> list[str]:
     """Return ids of root runs that wait for a driver, or have a question that has expired."""
     named = ", ".join("?" * len(graphs))
-    statuses = "'ready', 'interrupted', 'blocked'" if blocked else "'ready', 'interrupted'"
+    fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions)) or "false"
     rows: list[tuple[int, int, float, str, str, str | None, float]] = connection.execute(
-        READY.format(graphs=named, statuses=statuses), (*graphs, now, *graphs, *graphs)
+        READY.format(graphs=named, fit=fit), (*revisions, *graphs, now, *graphs, *graphs)
     ).fetchall()
     # A run may wait for two reasons: for an answer that came, and for a time that has come.
     line = {
-        PlaceInLine(*place)
-        for *place, owner, lease_until in rows
-        if owner is None or _is_left(owner, lease_until <= now)
+        PlaceInLine(*row[:5]) for row in rows if row[5] is None or _is_left(row[5], row[6] <= now)
     }
     busy = Counter(
         tenant

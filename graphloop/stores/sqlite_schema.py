@@ -46,6 +46,7 @@ SEQ_BITS: Final = 32
 # stored: it follows from the owner and the lease. So does "interrupted" until the next claim.
 # `wake_at` is the time at which a driver is to take a parked run: a question of it expires then, or
 # a model may be asked again.
+# `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has media and first messages, to which the lines of events refer by digest.
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
@@ -57,11 +58,12 @@ TABLES: Final = (
              'cancelled')),
          owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, lease_until REAL NOT NULL DEFAULT 0,
          next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
-         wake_at REAL, target TEXT NOT NULL DEFAULT '', tenant TEXT NOT NULL DEFAULT '',
-         priority INTEGER NOT NULL DEFAULT 0, created REAL NOT NULL,
-         updated REAL NOT NULL) STRICT""",
+         refusals BLOB NOT NULL DEFAULT x'5b5d', wake_at REAL, target TEXT NOT NULL DEFAULT '',
+         tenant TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,
+         created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
-    "CREATE INDEX run_ready ON run(graph, updated) WHERE status IN('ready', 'interrupted')",
+    "CREATE INDEX run_ready ON run(graph, updated) "
+    "WHERE status IN('ready', 'interrupted', 'blocked')",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     """CREATE TABLE entry(
          id INTEGER PRIMARY KEY, kind TEXT NOT NULL, data BLOB NOT NULL,

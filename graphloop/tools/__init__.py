@@ -14,7 +14,7 @@ from .dependencies import (
     kind_name,
     uncovered,
 )
-from .execution import UNREAD, TooLate, awaited, leave, within, yes_or_no
+from .execution import UNREAD, TooLate, awaited, leave, run_sync, within, yes_or_no
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
 from .needs import CallSpending, ToolAsks, kept, metered, paid
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, NotFound, legal_name
@@ -97,6 +97,7 @@ __all__ = [
     "provider_tool",
     "rejection",
     "rules_of",
+    "run_sync",
     "schema_of",
     "schema_text",
     "shorten",

@@ -33,6 +33,7 @@ __all__ = [
     "leave",
     "look_up",
     "raised",
+    "run_sync",
     "within",
     "yes_or_no",
 ]
@@ -229,3 +230,24 @@ def _in_thread(call: Caller, value: object, context: object) -> object:
     except StopIteration as error:
         # An asyncio future cannot hold a StopIteration: the waiting run would never wake.
         raise RuntimeError(f"the tool raised {error!r}") from error
+
+
+def run_sync(work: Coroutine[object, object, T], instead: str) -> T:
+    """Run a coroutine to its end in a new event loop, and return its result.
+
+    Args:
+        work: the coroutine.
+        instead: the asynchronous call that the error message suggests.
+
+    Raises:
+        ConfigError: an event loop is running in this thread.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    work.close()
+    raise ConfigError(
+        f"an event loop is running in this thread (a notebook, a web server): await {instead} "
+        "instead of its synchronous twin"
+    )

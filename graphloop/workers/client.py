@@ -21,7 +21,7 @@ from uuid import uuid4
 from msgspec import Struct
 
 from ..agent import Runs, StoreInput, approval_from
-from ..errors import ConfigError, UnknownRun
+from ..errors import ConfigError
 from ..events import ChildEnded, Event, ModelReplied
 from ..policy import Approval, decline
 from ..stores import (
@@ -178,7 +178,7 @@ class Client:
         """
         async with asyncio.timeout(timeout_s):
             while True:
-                status = (await self._record(run_id)).status
+                status = (await self._catalog.record(run_id)).status
                 if status in ("done", "failed", "cancelled"):
                     return Ended(run_id, status, _last_text(await self._store.load(run_id)))
                 await asyncio.sleep(self._poll_s)
@@ -198,7 +198,7 @@ class Client:
         """
         while True:
             # Read before the events: all events of a run that is over are in its journal.
-            record = await self._record(run_id)
+            record = await self._catalog.record(run_id)
             if record.events > after:
                 for event in (await self._store.load(run_id))[after:]:
                     after += 1
@@ -224,16 +224,10 @@ class Client:
                 f"command run {root!r}, whose driver drives it."
             )
         command = RunCommand(kind, text, signal_id or uuid4().hex)
-        record = await self._record(run_id)
+        record = await self._catalog.record(run_id)
         if record.status in OVER and command.key not in await self._mailbox.posted(run_id):
             raise ConfigError(f"run {run_id!r} takes no commands: it is over ({record.status}).")
         return await self._mailbox.post(run_id, command.key, command.signal_id, text)
-
-    async def _record(self, run_id: str) -> RunRecord:
-        for record in await self._catalog.overview(run_id):
-            if record.run_id == run_id:
-                return record
-        raise UnknownRun(f"no run {run_id!r} in {self._store!r}.")
 
 
 def _abilities(store: Store) -> tuple[Mailbox, Catalog]:

@@ -23,7 +23,17 @@ from ..engines import Driven, Engine, Legs, Pull, SharedStore
 from ..errors import ConfigError, Fenced, IllegalEvent, RunBusy, StoreError
 from ..policy import Approval, decline
 from ..rates import FleetPace, RateDesk
-from ..stores import Meters, RunCommand, RunRecord, Store, Wakes, commands_in, open_store
+from ..stores import (
+    Meters,
+    Refusal,
+    ReleaseStatus,
+    RunCommand,
+    RunRecord,
+    Store,
+    Wakes,
+    commands_in,
+    open_store,
+)
 
 __all__ = ["Worker"]
 
@@ -87,7 +97,11 @@ class Worker:
         self._deps = deps
         self._stopped = asyncio.Event()
         self._legs = Legs(
-            self._store, frozenset(self._agents), self.drive, slots=slots, poll_s=poll_s
+            self._store,
+            {name: agent.revision for name, agent in self._agents.items()},
+            self.drive,
+            slots=slots,
+            poll_s=poll_s,
         )
         self._engine = engine(self._legs)
         # The streams of the runs under way, each with the keys of the commands that it was told.
@@ -138,12 +152,9 @@ class Worker:
         Raises:
             UnknownRun: the store has no such run.
         """
-        record = next(
-            (one for one in await self._store.overview(run_id) if one.run_id == run_id), None
-        )
-        agent = None if record is None else self._agents.get(record.graph)
-        if record is None or agent is None:
-            await self._store.load(run_id)  # Raises if there is no such run.
+        record = await self._store.record(run_id)
+        agent = self._agents.get(record.graph)
+        if agent is None:
             return "blocked"
         late: dict[str, bool | Approval] = {
             ask.key: decline(LATE)
@@ -161,8 +172,7 @@ class Worker:
         except (ConfigError, IllegalEvent) as error:
             if late:  # Somebody may have answered meanwhile.
                 return "again"
-            await self._block(record, error)
-            return "blocked"
+            return await self._blocked(record, agent, error)
         finally:
             self._streams.pop(run_id, None)
         return "over" if result.run.ended else "parked"
@@ -184,12 +194,22 @@ class Worker:
                     told.add(command.key)
                     _tell(stream, command)
 
-    async def _block(self, record: RunRecord, error: Exception) -> None:
-        """Record that the code of this worker cannot drive a run."""
-        LOG.error("run %s is blocked: %s", record.run_id, error)
-        with suppress(RunBusy, Fenced):
-            await self._store.claim(record.run_id)
-            await self._store.release(record.run_id, "blocked", record.asks)
+    async def _blocked(self, record: RunRecord, agent: Agent[Any, Any], error: Exception) -> Driven:
+        """Record that this worker's code cannot drive a run, unless the run has gone on."""
+        run_id, is_same = record.run_id, False
+        event = await agent.runs(self._store).misfit(run_id)
+        LOG.error("run %s is blocked at event %d: %s", run_id, event, error)
+        refusal = Refusal(agent.revision, str(error), event)
+        try:
+            await self._store.claim(run_id)
+            try:
+                is_same = (await self._store.record(run_id)).events == record.events
+            finally:
+                status: ReleaseStatus | None = "blocked" if is_same else None
+                await self._store.release(run_id, status, record.asks, refusal=refusal)
+        except (RunBusy, Fenced):
+            return "again"
+        return "blocked" if is_same else "again"
 
 
 def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:

@@ -28,6 +28,7 @@ from graphloop.stores.base import (
     Leases,
     Mailbox,
     Meters,
+    Refusal,
     ReleaseStatus,
     Store,
 )
@@ -647,11 +648,57 @@ def test_interrupted_runs_go_first_and_new_ones_last(open_shared: OpenShared) ->
         await store.post("woken", "call", "one", "yes")
         assert await store.ready({"another graph"}, 9) == []
         assert await store.ready({"a graph"}, 1) == ["left"]
-        assert {*await store.ready({"a graph"}, 2, blocked=True)} == {"left", "blocked"}
+        assert {*await store.ready({"a graph"}, 2, revisions=["new"])} == {"left", "blocked"}
         return await store.ready({"a graph"}, 9)
 
     first, *middle, last = do(scenario())
     assert (first, {*middle}, last) == ("left", {"woken", "expired"}, "new")
+
+
+def test_a_blocked_run_waits_for_code_that_has_not_refused_it(open_shared: OpenShared) -> None:
+    """Its record tells why, for each code; code that has gone on with it forgets all of that."""
+
+    async def scenario() -> None:
+        store = open_shared()
+        await store.append("r", 1, started("r"))
+        for refusal in (Refusal("new", "no tool"), Refusal("other", "no node", 3)):
+            await store.claim("r")
+            await store.release("r", "blocked", (), refusal=refusal)
+        record = await store.record("r")
+        assert (record.status, [one.reason for one in record.refusals]) == (
+            "blocked",
+            ["no tool", "no node"],
+        )
+        for revisions, found in (([], []), (["new"], []), (["new", "x"], []), (["old"], ["r"])):
+            assert await store.ready({"a graph"}, 9, revisions=revisions) == found
+        await store.retry(["old"])
+        assert await store.ready({"a graph"}, 9, revisions=["new"]) == []
+        await store.retry(["new"])
+        assert await store.ready({"a graph"}, 9, revisions=["new"]) == ["r"]
+        await store.claim("r")
+        await store.release("r", "parked", ())
+        assert (await store.record("r")).refusals == ()
+
+    do(scenario())
+
+
+def test_the_record_of_a_run_is_found_by_its_id(open_shared: OpenShared) -> None:
+    """Also a child's, which tells its parent; a run that is only claimed is none."""
+
+    async def scenario() -> None:
+        store = open_shared()
+        for run_id in ("r", "r/c0.0", "r0"):
+            await store.append(run_id, 1, started(run_id))
+        await store.claim("claimed")
+        assert [await store.record(one.run_id) for one in await store.overview()] == [
+            *await store.overview()
+        ]
+        assert (await store.record("r/c0.0")).parent == "r"
+        for unknown in ("claimed", "r/c0", ""):
+            with pytest.raises(UnknownRun, match=repr(unknown)):
+                await store.record(unknown)
+
+    do(scenario())
 
 
 def test_the_first_answer_wins(open_shared: OpenShared) -> None:
@@ -734,6 +781,7 @@ def test_journals_are_kept_all_or_none(open_shared: OpenShared) -> None:
 
 RUN_IDS = st.sampled_from(["a", "a/b", "a/b/c", "b", "c"])
 SHORT = st.sampled_from(["x", "y"])
+REFUSALS = (Refusal("new", "no tool"), Refusal("other", "no node", 3), Refusal("new", "no model"))
 OPERATIONS = st.one_of(
     st.tuples(st.just("append"), RUN_IDS, st.integers(1, 4)),
     st.tuples(st.just("append_all"), RUN_IDS, RUN_IDS),
@@ -743,6 +791,7 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("claim"), RUN_IDS),
     st.tuples(st.just("meter"), SHORT, st.integers(1, 4)),
     st.tuples(st.just("enlist"), RUN_IDS, st.integers(-1, 1), SHORT),
+    st.tuples(st.just("retry"), st.sampled_from(["new", "other"])),
     st.tuples(
         st.just("release"),
         RUN_IDS,
@@ -760,19 +809,20 @@ Operation = (
 )
 
 
-async def leave(store: Shared, run_id: str, status: str, seen: int) -> None:
-    """End a claim, with what a driver may say."""
-    told = convert(status, ReleaseStatus) if status else None
-    asks = [ASK, evolve(ASK, expires_at=7.0)] if status == "parked" else []
-    wake_s = (None, 3.0, 0.0)[seen]
-    await store.release(run_id, told, asks[seen:], seen=seen, wake_s=wake_s)
-
-
 async def metered(store: Shared, name: str, by: int) -> object:
     """Add to a meter, and return what was known before, and when."""
     return await store.metered(
         ["x", "y"], lambda known, now: ({name: known.get(name, 0) + by}, (known, now))
     )
+
+
+async def released(store: Shared, run_id: str, status: str, seen: int) -> None:
+    """Release a run in one of several ways."""
+    told = convert(status, ReleaseStatus) if status else None
+    asks = [ASK, evolve(ASK, expires_at=7.0)] if status == "parked" else []
+    wake_s = (None, 3.0, 0.0)[seen]
+    refusal = REFUSALS[seen] if status == "blocked" else None
+    await store.release(run_id, told, asks[seen:], seen=seen, wake_s=wake_s, refusal=refusal)
 
 
 async def outcome(store: Shared, operation: Operation) -> object:  # noqa: C901 - a case each
@@ -795,18 +845,26 @@ async def outcome(store: Shared, operation: Operation) -> object:  # noqa: C901 
             case ("claim", run_id):
                 await store.claim(run_id)
             case ("release", run_id, str(status), int(seen)):
-                await leave(store, run_id, status, seen)
+                await released(store, run_id, status, seen)
             case ("enlist", run_id, int(priority), str(tenant)):
                 await store.enlist(run_id, tenant, priority)
+            case ("retry", revision):
+                await store.retry([revision])
             case _:
                 raise AssertionError(operation)
     except StoreError as error:
         said = type(error), "taken" in str(error), "no run" in str(error)
+    return said, await contents(store)
+
+
+async def contents(store: Shared) -> object:
+    """Return all that can be told of a store."""
     run_ids = await store.runs()
     journals = {run_id: tuple(await store.load(run_id)) for run_id in run_ids}
     answers = {run_id: await store.posted(run_id) for run_id in run_ids}
-    queue = await store.ready({"a graph"}, 9, blocked=len(run_ids) > 2)
-    return said, journals, answers, await store.overview(), list(queue)
+    queue = await store.ready({"a graph"}, 9, revisions=["new"] if len(run_ids) > 2 else ())
+    records = [await store.record(run_id) for run_id in run_ids]
+    return journals, answers, records, await store.overview(), list(queue)
 
 
 @settings(max_examples=60, deadline=None)

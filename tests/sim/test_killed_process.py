@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 from graphloop import Agent, EndReason
-from graphloop.agent.terms import run_sync
 from graphloop.stores.jsonl import JsonlStore
+from graphloop.tools.execution import run_sync
 from graphloop.values import Message
 from tests.sim.killed_agent import build
 

@@ -37,7 +37,7 @@ from ...spending import ChatSoFar, Spent
 from ...stores import Catalog, Leases, Store, has_run, keep_all, renamed
 from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage, evolve
 from ..final_answer import FINAL_ANSWER
-from ..journals import record_of, state_after
+from ..journals import state_after
 
 __all__ = ["Chain", "Question"]
 
@@ -258,7 +258,7 @@ OVER: Final = frozenset({"done", "failed", "cancelled"})
 
 async def _is_over(store: Store, run_id: str) -> bool:
     """Whether the store has recorded that a run has ended, whatever its graph was."""
-    return isinstance(store, Catalog) and (await record_of(store, run_id)).status in OVER
+    return isinstance(store, Catalog) and (await store.record(run_id)).status in OVER
 
 
 def _told(first: Started, events: Sequence[Event]) -> Run[None]:

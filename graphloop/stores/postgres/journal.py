@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ __all__ = [
     "NewEvents",
     "append_claimed",
     "append_unclaimed",
+    "clear_refusals",
     "enlist",
     "post_answer",
     "record_target",
@@ -193,6 +194,16 @@ def enlist(link: Link, run_id: str, tenant: str, priority: int) -> None:
         "UPDATE run SET tenant = %s, priority = %s WHERE number = %s",
         (stored_text(tenant), priority, number),
     )
+
+
+def clear_refusals(link: Link, revisions: Collection[str]) -> None:
+    """Forget the refusals of blocked runs that have one of these revisions."""
+    for revision in revisions:
+        link.execute(
+            "UPDATE run SET refusals = '[]' WHERE status = 'blocked' "
+            "AND position(convert_to(%s, 'UTF8') IN refusals) > 0",
+            (revision,),
+        )
 
 
 def _required(link: Link, run_id: str) -> tuple[int, str | None, str]:

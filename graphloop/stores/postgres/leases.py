@@ -22,7 +22,8 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ...errors import Fenced, RunBusy, StoreError
-from ..base import Ask, ReleaseStatus
+from ..base import Ask, Refusal, ReleaseStatus
+from ..journals import refusals_after, refusals_in
 from ..memory import Claims
 from .schema import CHANNEL, LOCK_CLASS, Link
 
@@ -62,12 +63,14 @@ class LeftAs(Struct, frozen=True, gc=False):
     """The record of a released run: its status, its questions, and the answers that were read.
 
     `wake_at` is the time, by this machine's clock, at which a driver is to take the run, or None.
+    `refusal` tells why the run is blocked; it is None for another status.
     """
 
     status: ReleaseStatus
     asks: tuple[Ask, ...]
     seen: int
-    wake_at: float | None
+    wake_at: float | None = None
+    refusal: Refusal | None = None
 
 
 @final
@@ -186,9 +189,9 @@ def release_run(
     if held is None:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
     row = link.execute(
-        "SELECT owner, epoch FROM run WHERE number = %s FOR UPDATE", (held.number,)
+        "SELECT owner, epoch, refusals FROM run WHERE number = %s FOR UPDATE", (held.number,)
     ).fetchone()
-    owner, epoch = (None, 0) if row is None else row
+    owner, epoch, refusals = (None, 0, b"[]") if row is None else row
     if (owner, epoch) != (tenant.name, held.epoch):
         if is_again and owner is None and epoch in (0, held.epoch):
             return
@@ -196,16 +199,18 @@ def release_run(
     if standing is None:
         give_run_back(link, tenant, held)
         return
+    told, others = standing.refusal, refusals_in(refusals)
     # This machine's clock has stamped the question: the server's clock counts only the rest.
     wakes = standing.wake_at
     row = link.execute(
         "UPDATE run SET owner = NULL, asks = %(asks)s, wake_at = now_s() + %(wake)s, "
-        "updated = now_s(), "
+        "updated = now_s(), refusals = %(refusals)s, "
         "status = CASE WHEN %(status)s = 'parked' AND %(seen)s < "
         "(SELECT count(*) FROM signal WHERE run = number) THEN 'ready' ELSE %(status)s END "
         "WHERE number = %(number)s RETURNING status",
         {
             "asks": encode(standing.asks),
+            "refusals": encode(() if told is None else refusals_after(others, told)),
             "wake": None if wakes is None else wakes - tenant.clock(),
             "status": standing.status,
             "seen": standing.seen,
@@ -213,7 +218,7 @@ def release_run(
         },
     ).fetchone()
     _forget_empty(link, held.number)
-    if row is not None and row[0] in ("ready", "interrupted"):
+    if row is not None and row[0] in ("ready", "interrupted", "blocked"):
         notify(link)
 
 

@@ -7,8 +7,8 @@ from typing import Final, LiteralString, TypeVar
 
 from ..base import Change
 from ..beginnings import PART
-from ..journals import NAMED_MAX, family_of
-from ..survey import Survey, WaitingRuns
+from ..diagnosis import Survey, WaitingRuns
+from ..journals import NAMED_MAX, family_of, reason_in
 from .schema import Link
 
 __all__ = ["change_fleet_meters", "delete_old", "surveyed"]
@@ -26,7 +26,7 @@ WAITING: Final[LiteralString] = (
     "AND (status IN('ready', 'interrupted') OR wake_at <= now_s()) GROUP BY graph ORDER BY graph"
 )
 BLOCKED: Final[LiteralString] = (
-    "SELECT run_id FROM run WHERE begun AND status = 'blocked' ORDER BY updated LIMIT %s"
+    "SELECT run_id, refusals FROM run WHERE begun AND status = 'blocked' ORDER BY updated LIMIT %s"
 )
 ORPHANS: Final[LiteralString] = (
     "SELECT run_id FROM run r WHERE begun AND strpos(run_id, '/') > 0 AND NOT EXISTS(SELECT 1 "
@@ -88,7 +88,7 @@ def surveyed(link: Link) -> Survey:
         {status: count for status, count, _ in statuses},
         {status: oldest for status, _, oldest in statuses},
         tuple([WaitingRuns(*row) for row in link.execute(WAITING)]),
-        tuple([run_id for (run_id,) in link.execute(BLOCKED, (NAMED_MAX,))]),
+        {run_id: reason_in(kept) for run_id, kept in link.execute(BLOCKED, (NAMED_MAX,))},
         tuple([run_id for (run_id,) in link.execute(ORPHANS, (NAMED_MAX,))]),
         live,
         lapsed,

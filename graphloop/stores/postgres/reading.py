@@ -18,6 +18,7 @@ from .leases import sweep
 from .schema import Link
 
 __all__ = [
+    "found_record",
     "known_ids",
     "listed_runs",
     "load_events",
@@ -30,7 +31,8 @@ RECORDS: Final[LiteralString] = (
     "SELECT run_id, graph, CASE WHEN owner IS NULL THEN status "
     "WHEN owner IN (SELECT name FROM live) THEN 'running' ELSE 'interrupted' END, "
     "e.seq, created, greatest(updated, e.ts), "
-    "CASE WHEN owner IS NULL OR owner IN (SELECT name FROM live) THEN asks ELSE '[]' END, target "
+    "CASE WHEN owner IS NULL OR owner IN (SELECT name FROM live) THEN asks ELSE '[]' END, "
+    "target, refusals "
     "FROM run CROSS JOIN LATERAL (SELECT seq, ts FROM entry WHERE run = number "
     "ORDER BY seq DESC LIMIT 1) e WHERE begun "
 )
@@ -46,8 +48,10 @@ READY: Final[LiteralString] = (
     "WHEN status = 'ready' AND asks = '[]' THEN 2 ELSE 1 END AS band "
     "FROM run WHERE begun AND owner IS NULL AND graph = ANY(%(graphs)s) "
     "AND strpos(run_id, '/') = 0 AND (status IN('ready', 'interrupted') "
-    "OR (%(blocked)s AND status = 'blocked') OR wake_at <= now_s())), "
-    "ranked AS (SELECT number, band, coalesce(busy.runs, 0) + row_number() OVER (PARTITION BY "
+    "OR (status = 'parked' AND wake_at <= now_s()) "
+    "OR (status = 'blocked' AND %(revisions)s::text[] <> '{}' AND NOT EXISTS(SELECT 1 "
+    "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)))"
+    "), ranked AS (SELECT number, band, coalesce(busy.runs, 0) + row_number() OVER (PARTITION BY "
     "tenant ORDER BY band, line.priority DESC, updated, run_id) AS turn "
     "FROM line LEFT JOIN busy USING(tenant)) "
     "SELECT run_id FROM ranked JOIN run USING(number) WHERE owner IS NULL "
@@ -141,9 +145,20 @@ def listed_runs(link: Link, root: str | None) -> Sequence[RunRecord]:
     return records_of(rows, root)
 
 
-def waiting_ids(link: Link, graphs: Collection[str], limit: int, *, blocked: bool) -> list[str]:
+def found_record(link: Link, run_id: str) -> RunRecord | None:
+    """Return the record of one run; None if the run does not exist."""
+    # With its parent, whose id the record tells if the parent exists.
+    ids = run_id, run_id.rpartition("/")[0]
+    found = records_of(link.execute(RECORDS + "AND run_id IN (%s, %s)", ids).fetchall(), run_id)
+    return found[0] if found else None
+
+
+def waiting_ids(
+    link: Link, graphs: Collection[str], limit: int, revisions: Collection[str]
+) -> list[str]:
     """Free the runs of dead workers, and return ids of root runs that wait for a driver."""
     sweep(link)
     named = [stored_text(graph) for graph in graphs]
-    rows = link.execute(READY, {"graphs": named, "limit": limit, "blocked": blocked}).fetchall()
+    given = {"graphs": named, "limit": limit, "revisions": [*revisions]}
+    rows = link.execute(READY, given).fetchall()
     return [run_id for (run_id,) in rows]

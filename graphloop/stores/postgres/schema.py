@@ -41,6 +41,7 @@ OLDEST: Final = 140000
 # A worker is live while its session has its lock and its beat is younger than its lease.
 # `entry` is append-only; the primary key lets one of two writers of a number through.
 # `begun` is set with the first event: a claim of a run without events is no run yet.
+# `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 TABLES: Final[tuple[LiteralString, ...]] = (
     "CREATE SCHEMA IF NOT EXISTS graphloop",
     "CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL)",
@@ -61,12 +62,14 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          status text NOT NULL DEFAULT 'ready' CHECK(status IN(
            'ready', 'interrupted', 'parked', 'blocked', 'done', 'failed', 'cancelled')),
          owner text COLLATE "C", epoch bigint NOT NULL DEFAULT 0, begun bool NOT NULL DEFAULT false,
-         asks bytea NOT NULL DEFAULT '[]', wake_at float8, target text NOT NULL DEFAULT '',
+         asks bytea NOT NULL DEFAULT '[]', refusals bytea NOT NULL DEFAULT '[]',
+         wake_at float8, target text NOT NULL DEFAULT '',
          tenant text COLLATE "C" NOT NULL DEFAULT '', priority smallint NOT NULL DEFAULT 0,
          created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
          WITH (fillfactor=70)""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
-    "CREATE INDEX run_ready ON run(graph, updated) WHERE status IN('ready', 'interrupted')",
+    "CREATE INDEX run_ready ON run(graph, updated) "
+    "WHERE status IN('ready', 'interrupted', 'blocked')",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     """CREATE TABLE entry(
          run bigint NOT NULL, seq int NOT NULL CHECK(seq >= 1), kind text NOT NULL,

@@ -22,11 +22,11 @@ import psycopg
 
 from ...errors import ConfigError, StoreError, UnknownRun
 from ...events import Event
-from ..base import Ask, Change, Posted, ReleaseStatus, RunRecord
+from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord
 from ..beginnings import Beginnings
 from ..codec import Codec
+from ..diagnosis import Survey
 from ..journals import graph_name_of, wake_at
-from ..survey import Survey
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
@@ -179,6 +179,7 @@ class PostgresStore:
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        refusal: Refusal | None = None,
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
@@ -186,7 +187,7 @@ class PostgresStore:
         """
         tenant = self._tenant
         wakes = wake_at(asks, tenant.clock(), wake_s)
-        standing = None if status is None else LeftAs(status, tuple(asks), seen, wakes)
+        standing = None if status is None else LeftAs(status, tuple(asks), seen, wakes, refusal)
 
         def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
             leases.release_run(link, tenant, run_id, standing, is_again=is_again)
@@ -211,17 +212,24 @@ class PostgresStore:
         """Map the key of each answered question of a run to the accepted answer."""
         return await self._read(partial(reading.posted_answers, run_id=run_id))
 
+    async def record(self, run_id: str) -> RunRecord:
+        """Return the record of one run."""
+        record = await self._read(partial(reading.found_record, run_id=run_id))
+        if record is None:
+            raise UnknownRun(f"no run {run_id!r} in {self._place}")
+        return record
+
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         return await self._read(partial(reading.listed_runs, root=root))
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, blocked: bool = False
+        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
 
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
-            return reading.waiting_ids(link, graphs, limit, blocked=blocked)
+            return reading.waiting_ids(link, graphs, limit, revisions)
 
         return await self._queued(Job("", work))
 
@@ -232,6 +240,14 @@ class PostgresStore:
             journal.enlist(link, run_id, tenant, priority)
 
         await self._queued(Job(run_id, work))
+
+    async def retry(self, revisions: Collection[str]) -> None:
+        """Forget the refusals of blocked runs that have one of these revisions."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.clear_refusals(link, revisions)
+
+        await self._queued(Job("", work))
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""

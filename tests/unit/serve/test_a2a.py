@@ -46,7 +46,6 @@ from graphloop.errors import ConfigError
 from graphloop.serve import a2a_app
 from graphloop.stores import SqliteStore
 from graphloop.testing import ScriptedModel
-from graphloop.topology import fingerprint
 from tests.served_desk import ROOT, agents, started
 
 LOOKS_MAX = 10_000
@@ -138,7 +137,7 @@ async def test_the_card_tells_name_skills_and_version(desk: Served) -> None:
     assert [(one["name"], one["description"]) for one in card["skills"]] == [
         ("pay", "Pay an amount.")
     ]
-    assert card["version"] == fingerprint(agents(desk.folder)["desk"].graph)
+    assert card["version"] == agents(desk.folder)["desk"].revision
     assert card["supportedInterfaces"][0]["url"] == desk.url
 
 
@@ -483,6 +482,22 @@ async def test_a_form_of_a_web_page_starts_no_run(desk: Served) -> None:
 
     assert "version" in answer.json()["error"]["message"]
     assert await desk.statuses() == before
+
+
+async def test_an_agent_with_functions_of_its_own_is_served() -> None:
+    """No file could hold the functions; the card's version needs only their names."""
+
+    def is_good(_: object) -> bool:
+        return True
+
+    agent = Agent(ScriptedModel(["Hello."]), verify=is_good, stop_when=is_good)
+    url = "http://127.0.0.1:8700/"
+    transport = httpx.ASGITransport(a2a_app(agent, url))
+
+    async with httpx.AsyncClient(transport=transport, base_url=url) as http:
+        card = (await http.get(".well-known/agent-card.json")).json()
+
+    assert card["version"] == agent.revision
 
 
 async def test_errors_of_the_users_functions_tell_only_their_type() -> None:

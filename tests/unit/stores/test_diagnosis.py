@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from graphloop.stores import Survey, WaitingRuns, age_text, diagnosed, metrics_text
 
 WELL = Survey(
-    1000.0, {"done": 3, "parked": 1}, {"done": 1.0, "parked": 2.0}, (), (), (), 1, 0, {"bytes": 5}
+    1000.0, {"done": 3, "parked": 1}, {"done": 1.0, "parked": 2.0}, (), {}, (), 1, 0, {"bytes": 5}
 )
 
 
@@ -31,8 +31,8 @@ def test_a_store_that_is_well_needs_no_person() -> None:
             "1 run waits for a driver of 'desk', the first for 1 min: no worker is live.",
         ),
         (
-            {"runs": {"blocked": 1}, "blocked": ("a",)},
-            "1 blocked: the code of the last worker did not fit the journal of a.",
+            {"runs": {"blocked": 1}, "blocked": {"a": "no tool"}},
+            "1 blocked, since the code of each worker that tried does not fit: a (no tool).",
         ),
         ({"orphans": ("a/c0",)}, "child runs without their root run: a/c0."),
         ({"now": 4600.0}, "the clock of this machine is 1 h behind the store's"),

@@ -103,7 +103,7 @@ async def test_a_survey_counts_what_waits_and_names_what_is_wrong(desk: Desk) ->
     assert survey.runs == {"blocked": 1, "done": 4, "parked": 1, "ready": 2}
     assert survey.oldest == {"blocked": 1000, "done": 1000, "parked": 1000, "ready": 1000}
     assert survey.waiting == (WaitingRuns("desk", 1, 3500.0), WaitingRuns("nobody", 2, 1000.0))
-    assert survey.blocked == ("a",)
+    assert survey.blocked == {"a": ""}
     assert survey.orphans == ("gone/c0",)
     assert (survey.drivers, survey.lapsed) == (0, 0)
     assert survey.sizes["bytes"] > 0

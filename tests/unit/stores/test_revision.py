@@ -1,0 +1,117 @@
+"""A revision names the code that a journal depends on, whatever it is made of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from enum import Enum, auto
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graphloop.outcomes import Go
+from graphloop.stores.revision import revision_of
+from graphloop.values import Usage
+
+ROOT = Path(__file__).parents[3]
+
+
+class Colour(Enum):
+    """A choice."""
+
+    RED = auto()
+    BLUE = auto()
+
+
+class Odd:
+    """An object that is no value: its attributes may be a connection, or a secret."""
+
+    def __init__(self, secret: str) -> None:
+        self.secret = secret
+
+
+def first(_: object) -> None:
+    """Do nothing."""
+
+
+def second(_: object) -> None:
+    """Do nothing, too."""
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary(),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=2), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+@given(value=VALUES)
+def test_each_value_has_a_revision(value: object) -> None:
+    """Half a character, no number, and a number of a thousand digits too."""
+    assert len(revision_of(value)) == 64
+    assert revision_of(value) == revision_of(value) != revision_of([value])
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, True),
+        ("1", 1),
+        ([1, 2], [2, 1]),
+        ({"a": 1}, {"a": 2}),
+        ({1}, {2}),
+        (Usage(1), Usage(2)),
+        (Colour.RED, Colour.BLUE),
+        (first, second),
+        (partial(first, 1), partial(first, 2)),
+        (Go, Usage),
+        ([10**5000], [10**5000 + 1]),
+    ],
+)
+def test_another_value_has_another_revision(one: object, other: object) -> None:
+    assert revision_of(one) != revision_of(other)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
+        ({"a", "b", "c"}, {"c", "b", "a"}),
+        (Odd("one"), Odd("two")),
+    ],
+)
+def test_order_and_secrets_do_not_count(one: object, other: object) -> None:
+    assert revision_of(one) == revision_of(other)
+
+
+def test_a_value_that_holds_itself_has_a_revision() -> None:
+    """And so has one that is deeper than any that a person writes."""
+    cycle: list[object] = [1]
+    cycle.append(cycle)
+    deep: object = 1
+    for _ in range(5000):
+        deep = [deep]
+
+    assert revision_of(cycle) != revision_of(deep)
+
+
+def test_a_revision_is_the_same_in_each_process() -> None:
+    """Whatever the seed of its hashes is."""
+    program = "from graphloop.stores.revision import *; print(revision_of({'a', 'b', 'c'}, len))"
+    told = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            check=True,
+            capture_output=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+
+    assert told == {f"{revision_of({'a', 'b', 'c'}, len)}\n".encode()}
