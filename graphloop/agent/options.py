@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from ..conversation import Compaction
 from ..driver import Observer, Pending, Price
 from ..errors import ConfigError, nearest, not_among
-from ..limits import ModelPrice, Rate, Rates
+from ..limits import ModelPrice
 from ..policy import Approval, Policy, secret_of
 from ..rules import Rules
 from ..spending import Budget, is_number, positive_number, whole_number
@@ -29,6 +29,7 @@ from .sub_agents import AgentTool, NamedAgent
 
 if TYPE_CHECKING:
     # Imported for types only: an agent without an HTTP model loads no HTTP code.
+    from ..limits import Rates
     from ..providers import ApiKey, Retries, Timeouts
 
 __all__ = [
@@ -257,7 +258,7 @@ class Options(Struct, frozen=True, kw_only=True):
     retries: Retries | None = None
     headers: Mapping[str, str] | None = None
     query: Mapping[str, str] | None = None
-    limits: Rates = field(default_factory=dict[str, Rate])
+    limits: Rates = field(default_factory=dict[str, Any])
     price: Price | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
     clock: Callable[[], float] | None = None

@@ -41,7 +41,14 @@ from .inputs import AnswersInput, CallInput, PromptInput
 from .journals import first_misfit, fork_run, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
 from .starting import first_event, resume_run
-from .stored_questions import ask_of, asks_of, check_token, is_submitted, parameters_in
+from .stored_questions import (
+    ask_of,
+    asks_of,
+    check_token,
+    is_submitted,
+    line_of,
+    parameters_in,
+)
 from .stream import RunStream
 from .terms import Pace, RunTerms, SharedResources
 
@@ -265,7 +272,12 @@ class Runs(Generic[O_co, S]):
             return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
 
     async def submit(
-        self, prompt: PromptInput | None = None, **question: Unpack[CallInput[Any]]
+        self,
+        prompt: PromptInput | None = None,
+        *,
+        tenant: str = "",
+        priority: int = 0,
+        **question: Unpack[CallInput[Any]],
     ) -> str:
         """Store the first event of a new run, for a worker to drive, and return the run's id.
 
@@ -274,20 +286,25 @@ class Runs(Generic[O_co, S]):
 
         Args:
             prompt: the question, as in `generate`.
+            tenant: for whom the run is driven. Workers take the runs of the tenants in turn.
+            priority: how urgent the run is, from -100 to 100: of the runs that wait alike, those
+                of the highest priority go first.
             question: the options of the call, as in `generate`.
 
         Raises:
-            ConfigError: there is no agent, an option is invalid, or the run id has another
-                question.
+            ConfigError: there is no agent, an option is invalid, the store has no line of runs
+                for a `tenant` or `priority`, or the run id has another question.
         """
         started = await first_event(self._agents_terms("to submit"), prompt, question)
         async with self._opened() as store:
+            line = line_of(store, tenant, priority)
             try:
                 await store.append(started.run_id, 1, started)
             except StoreError:
-                if await is_submitted(store, started):
-                    return started.run_id
-                raise
+                if not await is_submitted(store, started):
+                    raise
+            if line is not None:
+                await line.enlist(started.run_id, tenant, priority)
         return started.run_id
 
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:

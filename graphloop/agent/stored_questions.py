@@ -1,16 +1,20 @@
-"""Stored questions: the questions of a stored run, and the checks of an answer to one of them."""
+"""Stored questions: those of a stored run, the checks of an answer, and of a run to submit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from math import inf
+from typing import Final
 
 from ..errors import ConfigError, nearest
 from ..events import Started, Steered
 from ..policy import Approval, claimed, issue, verify
-from ..stores import Ask, RunRecord, Store, has_run
+from ..spending import whole_number
+from ..stores import Ask, Backlog, RunRecord, Store, has_run
 
-__all__ = ["ask_of", "asks_of", "check_token", "is_submitted", "parameters_in"]
+__all__ = ["ask_of", "asks_of", "check_token", "is_submitted", "line_of", "parameters_in"]
+
+PRIORITY_MAX: Final = 100
 
 
 def asks_of(record: RunRecord) -> tuple[Ask, ...]:
@@ -116,3 +120,22 @@ async def is_submitted(store: Store, started: Started) -> bool:
             "whose run was asked something else. Fix: give another id."
         )
     return True
+
+
+def line_of(store: Store, tenant: str, priority: int) -> Backlog | None:
+    """Return the line of runs in which a run has a place of its own; None for the common place.
+
+    Raises:
+        ConfigError: the store has no line, or the priority is out of its range.
+    """
+    whole_number("priority", priority, least=-PRIORITY_MAX)
+    if priority > PRIORITY_MAX:
+        raise ConfigError(f"`priority`: expected at most {PRIORITY_MAX}, found {priority}.")
+    if not tenant and not priority:
+        return None
+    if not isinstance(store, Backlog):
+        raise ConfigError(
+            f"`tenant` and `priority`: expected a store that workers share, found {store!r}. Fix: "
+            "keep the runs in a database, store='runs.db'."
+        )
+    return store

@@ -23,7 +23,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
-from math import inf
 from time import monotonic
 from typing import Any, Generic, TypeVar
 
@@ -228,7 +227,7 @@ class AsyncDriver(Generic[S]):
         scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
         in_flight.shared_at, self.children.tried = monotonic(), frozenset()
         scope.enter(asyncio.get_running_loop())
-        recorder.run_id, recorder.is_parked, self._models.due = run_id, False, inf
+        recorder.run_id, recorder.is_parked = run_id, False
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import aclosing
 from math import inf
 from time import monotonic, time
-from typing import Any, Final, Generic, Protocol, TypeAlias, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakSet
 
 from msgspec import Struct
@@ -37,14 +37,12 @@ from .cancellation import (
 )
 from .models import ASK, ModelCallInFlight
 from .performer import Performed, Performer
-from .ports import SEEN, ChildStep, LeftOpen, Parked, is_step
+from .ports import SEEN, ChildStep, Item, LeftOpen, Parked, Source, is_step
 
-__all__ = ["Arrivals", "InFlight", "Item", "ObservedPerformer", "Source"]
+__all__ = ["Arrivals", "InFlight", "ObservedPerformer"]
 
 S = TypeVar("S")
 T = TypeVar("T")
-
-Item: TypeAlias = Live | ToolProgress | ChildStep | Answering | Parked
 
 SHARE_S: Final = 0.005
 """Seconds after which a wait yields to other tasks, since sync functions and models never do."""
@@ -88,16 +86,6 @@ class Arrivals:
         if not self.items:
             self._wakes = asyncio.get_running_loop().create_future()
             await self._wakes
-
-
-class Source(Protocol):
-    """The items of a model call or child run; the last item is the answer of the effect."""
-
-    def __anext__(self) -> Awaitable[Item]: ...
-
-    def aclose(self) -> Awaitable[None]:
-        """Cancel the effect, unless the effect has ended."""
-        ...
 
 
 class ObservedPerformer(Performer[S], eq=False):

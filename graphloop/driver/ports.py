@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 from msgspec import Struct
 
 from ..effects import AskHuman, CallTool, StartRun
-from ..events import Answer, ChildEnded, Event, Started
+from ..events import Answer, Answering, ChildEnded, Event, Started
 from ..graph import NodeGraph
 from ..policy import Approval, Policy
 from ..providers import LIVE, Live, ModelSession, Provider
@@ -30,6 +30,7 @@ __all__ = [
     "ChildRun",
     "ChildStep",
     "DriverState",
+    "Item",
     "LeftOpen",
     "Pace",
     "Parked",
@@ -39,6 +40,7 @@ __all__ = [
     "Seen",
     "Settler",
     "Shown",
+    "Source",
     "as_it_ended",
     "is_step",
 ]
@@ -190,6 +192,20 @@ def is_step(item: object) -> bool:
     while isinstance(item, ChildStep):
         item = item.seen
     return not isinstance(item, (*LIVE, ToolProgress))
+
+
+Item: TypeAlias = Shown | Answering | Parked
+"""All that an effect in flight delivers: items to show and, last, its answer."""
+
+
+class Source(Protocol):
+    """The items of a model call or child run; the last item is the answer of the effect."""
+
+    def __anext__(self) -> Awaitable[Item]: ...
+
+    def aclose(self) -> Awaitable[None]:
+        """Cancel the effect, unless the effect has ended."""
+        ...
 
 
 class Resumption(Struct, Generic[S], frozen=True):

@@ -163,6 +163,7 @@ class Recorder(Generic[S]):
             RunBusy: another live driver has the lease; the run is unchanged.
             StoreError: the store could not record the lease.
         """
+        self._models.due = inf
         if self.held:
             # An error ended the previous drive before it journaled these steps.
             self.held, self.latest = [], self.run

@@ -6,6 +6,9 @@ Refuses a limit that bounds nothing. Budgets themselves belong to the kernel's `
 Start with `stop`.
 """
 
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
 from . import stop
 from .capacity import (
     NO_TOOL,
@@ -24,17 +27,6 @@ from .capacity import (
     tools_waiting,
 )
 from .model_price import ModelPrice
-from .rate import (
-    Rate,
-    Rates,
-    charged,
-    check_rates,
-    demands,
-    request_costs,
-    reserved,
-    those_for,
-    token_costs,
-)
 from .stop import (
     AllOf,
     CostExceeds,
@@ -45,6 +37,19 @@ from .stop import (
     TotalTokensExceed,
     parts_of,
 )
+
+if TYPE_CHECKING:
+    from .rate import (
+        Rate,
+        Rates,
+        charged,
+        check_rates,
+        demands,
+        request_costs,
+        reserved,
+        those_for,
+        token_costs,
+    )
 
 __all__ = [
     "NO_TOOL",
@@ -81,3 +86,21 @@ __all__ = [
     "too_deep",
     "tools_waiting",
 ]
+
+# A run without rates needs none of this.
+__getattr__ = front_door(
+    __name__,
+    {
+        ".rate": (
+            "Rate",
+            "Rates",
+            "charged",
+            "check_rates",
+            "demands",
+            "request_costs",
+            "reserved",
+            "those_for",
+            "token_costs",
+        )
+    },
+)

@@ -303,8 +303,17 @@ class Backlog(Protocol):
             revisions: the revisions of the caller's code; without any, no blocked run waits.
 
         Returns:
-            Interrupted and blocked runs first, then those with an answer, then new ones; of each,
-            the oldest first.
+            Interrupted and blocked runs first, then those with an answer, then new ones. Of each,
+            those of the highest priority first; of these, the runs of the tenants in turn, so that
+            a tenant with fewer runs under way comes sooner; of a tenant, the oldest first.
+        """
+        ...
+
+    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
+        """Record for whom a run is driven, and how urgent it is; by default for "", with 0.
+
+        Raises:
+            UnknownRun: the store has no run with this id.
         """
         ...
 

@@ -9,9 +9,10 @@ one cancellation: of several, the first counts.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.json import Decoder
@@ -26,6 +27,7 @@ __all__ = [
     "COMMANDS_UPTO",
     "NAMED_MAX",
     "CommandKind",
+    "PlaceInLine",
     "RunCommand",
     "WantedPage",
     "commands_in",
@@ -33,6 +35,7 @@ __all__ = [
     "fork",
     "graph_name_of",
     "has_run",
+    "in_turn",
     "is_command",
     "is_within",
     "keep_all",
@@ -182,6 +185,34 @@ def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | No
     """
     times = [ask.expires_at for ask in asks if ask.expires_at is not None]
     return min([*times, *(() if wake_s is None else (now + wake_s,))], default=None)
+
+
+class PlaceInLine(NamedTuple):
+    """A run that waits for a driver, ordered by its band and priority, and then by its time.
+
+    `urgency` is the priority, negated: the least comes first.
+    """
+
+    band: int
+    urgency: int
+    updated: float
+    run_id: str
+    tenant: str
+
+
+def in_turn(line: Iterable[PlaceInLine], busy: Mapping[str, int]) -> list[str]:
+    """Return the ids of waiting runs, those of the tenants in turn.
+
+    Args:
+        line: the runs that wait.
+        busy: the number of runs under way by tenant: so many turns it has had.
+    """
+    turns = Counter(busy)
+    ranked: list[tuple[int, int, int, float, str]] = []
+    for place in sorted(line):
+        turns[place.tenant] += 1
+        ranked.append((*place[:2], turns[place.tenant], *place[2:4]))
+    return [run_id for *_, run_id in sorted(ranked)]
 
 
 def graph_name_of(first: Event) -> str:

@@ -7,6 +7,7 @@ import math
 import threading
 import time
 from asyncio import AbstractEventLoop
+from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Final, TypeVar, final
 from weakref import ReferenceType, ref
@@ -17,7 +18,9 @@ from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import (
+    PlaceInLine,
     graph_name_of,
+    in_turn,
     is_command,
     is_within,
     out_of_order,
@@ -97,6 +100,8 @@ class _Kept(Struct, eq=False):
     status: RunStatus = "ready"
     asks: tuple[Ask, ...] = ()
     wake_at: float = math.inf
+    tenant: str = ""
+    priority: int = 0
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -253,15 +258,29 @@ class MemoryStore:
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         now, first = self._clock(), {"interrupted", "blocked"}
+        busy = Counter(
+            self._kept[run_id].tenant
+            for run_id in self._claims.taken
+            if "/" not in run_id and self._claims.is_live(run_id)
+        )
         waiting = [
-            (0 if status in first else 1 + (not kept.asks), kept.updated_at, run_id)
+            PlaceInLine(
+                0 if status in first else 1 + (not kept.asks),
+                -kept.priority,
+                *(kept.updated_at, run_id, kept.tenant),
+            )
             for run_id, kept in self._runs().items()
             if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
-            if (status := self._status(run_id, kept)) in {*first, "ready"}
+            if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
             or (status == "blocked" and revisions and not _has_refused(kept, revisions))
         ]
-        return [run_id for _, _, run_id in sorted(waiting)[:limit]]
+        return in_turn(waiting, busy)[:limit]
+
+    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
+        """Record for whom a run is driven, and how urgent it is."""
+        kept = self._run(run_id)
+        kept.tenant, kept.priority = tenant, priority
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""

@@ -237,6 +237,12 @@ class SqliteStore:
         found: list[str] = await self._read(work, [])
         return found[:limit]
 
+    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
+        """Record for whom a run is driven, and how urgent it is."""
+        await self._writer.do(
+            lambda connection: sqlite_journal.enlist_run(connection, run_id, tenant, priority)
+        )
+
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
         await self._writer.do(partial(sqlite_journal.forget_refusals, revisions=revisions))

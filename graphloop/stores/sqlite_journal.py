@@ -13,7 +13,7 @@ from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
 from .sqlite_schema import entry_id
 
-__all__ = ["Addition", "append", "forget_refusals", "note_target", "post"]
+__all__ = ["Addition", "append", "enlist_run", "forget_refusals", "note_target", "post"]
 
 
 class Addition(Struct, frozen=True, gc=False):
@@ -142,6 +142,14 @@ def note_target(connection: Connection, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     _require(connection, run_id)
     connection.execute("UPDATE run SET target = ? WHERE run_id = ?", (target, run_id))
+
+
+def enlist_run(connection: Connection, run_id: str, tenant: str, priority: int) -> None:
+    """Store for whom a run is driven, and how urgent it is."""
+    _require(connection, run_id)
+    connection.execute(
+        "UPDATE run SET tenant = ?, priority = ? WHERE run_id = ?", (tenant, priority, run_id)
+    )
 
 
 def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
@@ -17,7 +18,15 @@ from .base import ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
-from .journals import COMMANDS_FROM, COMMANDS_UPTO, WantedPage, records_of, within_bounds
+from .journals import (
+    COMMANDS_FROM,
+    COMMANDS_UPTO,
+    PlaceInLine,
+    WantedPage,
+    in_turn,
+    records_of,
+    within_bounds,
+)
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
@@ -42,14 +51,17 @@ RECORDS: Final = (
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 # Only a child's id has a slash. A run with an owner is interrupted if the owner is dead.
 READY: Final = (
-    "SELECT run_id, owner, lease_until FROM ("
+    "SELECT band, -priority, updated, run_id, tenant, owner, lease_until FROM ("
     "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d'), 0) AS band "
     "FROM run WHERE status IN('ready', 'interrupted', 'blocked') "
     "AND (status <> 'blocked' OR ({fit})) AND owner IS NULL AND graph IN({graphs}) "
     "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status = 'parked' AND owner IS NULL "
     "AND graph IN({graphs}) "
     "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND graph IN({graphs})) "
-    "WHERE next_seq > 1 AND instr(run_id, '/') = 0 ORDER BY band, updated, run_id"
+    "WHERE next_seq > 1 AND instr(run_id, '/') = 0"
+)
+BUSY: Final = (
+    "SELECT tenant, owner, lease_until FROM run WHERE owner IS NOT NULL AND instr(run_id, '/') = 0"
 )
 IN_ORDER: Final = "ORDER BY number"
 STORED: Final = frozenset[str](("ready", *get_args(ReleaseStatus)))
@@ -231,14 +243,19 @@ def ready(
     """Return ids of root runs that wait for a driver, or have a question that has expired."""
     named = ", ".join("?" * len(graphs))
     fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions)) or "false"
-    rows: list[tuple[str, str | None, float]] = connection.execute(
+    rows: list[tuple[int, int, float, str, str, str | None, float]] = connection.execute(
         READY.format(graphs=named, fit=fit), (*revisions, *graphs, now, *graphs, *graphs)
     ).fetchall()
-    return [
-        run_id
-        for run_id, owner, lease_until in rows
-        if owner is None or lease_until <= now or is_dead(owner)
-    ]
+    # A run may wait for two reasons: for an answer that came, and for a time that has come.
+    line = {
+        PlaceInLine(*row[:5]) for row in rows if row[5] is None or _is_left(row[5], row[6] <= now)
+    }
+    busy = Counter(
+        tenant
+        for tenant, owner, lease_until in connection.execute(BUSY)
+        if not _is_left(owner, lease_until <= now)
+    )
+    return list(dict.fromkeys(in_turn(line, busy)))
 
 
 def _is_left(owner: str | None, is_expired: bool) -> bool:  # noqa: FBT001 - of a lease

@@ -59,6 +59,7 @@ TABLES: Final = (
          owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, lease_until REAL NOT NULL DEFAULT 0,
          next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
          refusals BLOB NOT NULL DEFAULT x'5b5d', wake_at REAL, target TEXT NOT NULL DEFAULT '',
+         tenant TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,
          created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
     "CREATE INDEX run_ready ON run(graph, updated) "

@@ -17,6 +17,7 @@ __all__ = [
     "append_claimed",
     "append_unclaimed",
     "clear_refusals",
+    "enlist",
     "post_answer",
     "record_target",
     "stored_text",
@@ -184,6 +185,15 @@ def record_target(link: Link, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     number, _, _ = _required(link, run_id)
     link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
+
+
+def enlist(link: Link, run_id: str, tenant: str, priority: int) -> None:
+    """Store for whom a run is driven, and how urgent it is."""
+    number, _, _ = _required(link, run_id)
+    link.execute(
+        "UPDATE run SET tenant = %s, priority = %s WHERE number = %s",
+        (stored_text(tenant), priority, number),
+    )
 
 
 def clear_refusals(link: Link, revisions: Collection[str]) -> None:

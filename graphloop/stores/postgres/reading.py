@@ -58,14 +58,22 @@ NUMBERS_OWNED: Final[LiteralString] = (
 
 # Only a child's id has a slash. A row that another transaction changes now is another worker's.
 READY: Final[LiteralString] = (
-    "SELECT run_id FROM run WHERE begun AND owner IS NULL AND graph = ANY(%(graphs)s) "
+    "WITH busy AS (SELECT tenant, count(*) AS runs FROM run WHERE owner IS NOT NULL "
+    "AND strpos(run_id, '/') = 0 GROUP BY tenant), "
+    "line AS (SELECT number, tenant, priority, updated, run_id, "
+    "CASE WHEN status IN('interrupted', 'blocked') THEN 0 "
+    "WHEN status = 'ready' AND asks = '[]' THEN 2 ELSE 1 END AS band "
+    "FROM run WHERE begun AND owner IS NULL AND graph = ANY(%(graphs)s) "
     "AND strpos(run_id, '/') = 0 AND (status IN('ready', 'interrupted') "
     "OR (status = 'parked' AND wake_at <= now_s()) "
     "OR (status = 'blocked' AND %(revisions)s::text[] <> '{}' AND NOT EXISTS(SELECT 1 "
-    "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0))) "
-    "ORDER BY CASE WHEN status IN('interrupted', 'blocked') THEN 0 "
-    "WHEN status = 'ready' AND asks = '[]' THEN 2 ELSE 1 END, updated, run_id "
-    "LIMIT %(limit)s FOR UPDATE SKIP LOCKED"
+    "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)))"
+    "), ranked AS (SELECT number, band, coalesce(busy.runs, 0) + row_number() OVER (PARTITION BY "
+    "tenant ORDER BY band, line.priority DESC, updated, run_id) AS turn "
+    "FROM line LEFT JOIN busy USING(tenant)) "
+    "SELECT run_id FROM ranked JOIN run USING(number) WHERE owner IS NULL "
+    "ORDER BY band, priority DESC, turn, updated, run_id LIMIT %(limit)s "
+    "FOR UPDATE OF run SKIP LOCKED"
 )
 
 

@@ -64,6 +64,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          owner text COLLATE "C", epoch bigint NOT NULL DEFAULT 0, begun bool NOT NULL DEFAULT false,
          asks bytea NOT NULL DEFAULT '[]', refusals bytea NOT NULL DEFAULT '[]',
          wake_at float8, target text NOT NULL DEFAULT '',
+         tenant text COLLATE "C" NOT NULL DEFAULT '', priority smallint NOT NULL DEFAULT 0,
          created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
          WITH (fillfactor=70)""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",

@@ -240,6 +240,14 @@ class PostgresStore:
 
         return await self._queued(Job("", work))
 
+    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
+        """Record for whom a run is driven, and how urgent it is."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.enlist(link, run_id, tenant, priority)
+
+        await self._queued(Job(run_id, work))
+
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
 

@@ -13,12 +13,12 @@ from graphloop.driver import cancellation
 from graphloop.driver.cancellation import CancelScope, journaled
 from graphloop.driver.children import ChildDriver, ChildRuns, child_ended
 from graphloop.driver.driver import AsyncDriver
-from graphloop.driver.in_flight import Item
 from graphloop.driver.models import Models
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import (
     ChildRun,
     ChildStep,
+    Item,
     Parked,
     Ports,
     Resumption,

@@ -11,9 +11,9 @@ import pytest
 
 from graphloop import Tool
 from graphloop.driver.cancellation import CancelScope
-from graphloop.driver.in_flight import INBOX_MAX, InFlight, Item
+from graphloop.driver.in_flight import INBOX_MAX, InFlight
 from graphloop.driver.performer import Performer
-from graphloop.driver.ports import ChildStep, LeftOpen, Parked, Ports
+from graphloop.driver.ports import ChildStep, Item, LeftOpen, Parked, Ports
 from graphloop.effects import AskHuman, CallModel, CallTool, StartRun
 from graphloop.errors import ToolError
 from graphloop.events import Answering, ChildEnded, EffectFailed, ModelReplied, ToolReturned

@@ -87,7 +87,7 @@ async def asked(
     """Return all that comes of asking."""
     asking, items = ModelCallInFlight(one, effect), list[Live | ModelReplied | EffectFailed]()
     while not items or not isinstance(items[-1], ModelReplied | EffectFailed):
-        item = await anext(asking)
+        item = await asking.__anext__()
         assert not isinstance(item, Parked)
         items.append(item)
     return items

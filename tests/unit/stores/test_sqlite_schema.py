@@ -12,6 +12,7 @@ import pytest
 
 from graphloop.errors import StoreError
 from graphloop.stores.sqlite_schema import (
+    SCHEMA_VERSION,
     Durability,
     commits_need_lock,
     open_direct,
@@ -132,7 +133,10 @@ def test_a_database_of_something_else_is_refused_untouched(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(
     ("version", "fix"),
-    [(3, "end its runs with the graphloop that wrote it"), (5, "upgrade graphloop")],
+    [
+        (SCHEMA_VERSION - 1, "end its runs with the graphloop that wrote it"),
+        (SCHEMA_VERSION + 1, "upgrade graphloop"),
+    ],
 )
 def test_another_schema_is_refused_untouched(tmp_path: Path, version: int, fix: str) -> None:
     """It says what to do; nothing reads or changes the file."""
@@ -142,7 +146,8 @@ def test_another_schema_is_refused_untouched(tmp_path: Path, version: int, fix: 
     before = path.read_bytes()
 
     for opening in WAYS:
-        with pytest.raises(StoreError, match=f"version {version}, expected 4. Fix: {fix}"):
+        said = f"version {version}, expected {SCHEMA_VERSION}. Fix: {fix}"
+        with pytest.raises(StoreError, match=said):
             opening(path)
 
     assert before == path.read_bytes()

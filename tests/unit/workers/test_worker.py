@@ -94,6 +94,24 @@ async def test_a_run_is_submitted_once(shared: Open) -> None:
         await runs.submit("Pay twice.", run_id="order-7")
 
 
+async def test_a_run_is_submitted_for_a_tenant(shared: Open, tmp_path: Path) -> None:
+    """A repeated call counts once; a store without a line of runs would forget the tenant."""
+    store, agent = shared(), Agent(replies(SAID))
+    runs = agent.runs(store)
+    await runs.submit("Go.", run_id="r1", tenant="acme")
+    await runs.submit("Go.", run_id="r2", tenant="acme")
+    await runs.submit("Go.", run_id="r3", tenant="other")
+    await runs.submit("Go.", run_id="r4", tenant="other", priority=1)
+    assert await runs.submit("Go.", run_id="r4", tenant="other", priority=1) == "r4"
+
+    assert [*await store.ready({"agent"}, 9)] == ["r4", "r1", "r2", "r3"]
+    for wrong in (101, -101):
+        with pytest.raises(ConfigError, match=r"`priority`.*100"):
+            await runs.submit("Go.", priority=wrong)
+    with pytest.raises(ConfigError, match="`tenant` and `priority`"):
+        await agent.runs(JsonlStore(tmp_path)).submit("Go.", tenant="acme")
+
+
 async def test_an_approval_wakes_the_run(shared: Open) -> None:
     """Given by another process, while no driver has the run; the tool runs once."""
     store, paid = shared(), list[int]()
