@@ -11,10 +11,9 @@ A step is held if the next event is known at once: one append journals both
 flight, and journals `Cancelled`.
 
 `start` and `resume` return this loop as an async generator. It yields each `Step` (unless nothing
-reads them: `Ports.shows_steps`), model deltas and the steps of child runs. When the generator has
-ended, every effect has ended or is left behind.
-(A `TaskGroup` cannot span a generator's yields.) A child run has its own driver and journal. A
-parent that waits only for parked children parks too.
+reads them: `Ports.shows_steps`), model deltas and the steps of child runs. When it has ended, every
+effect has ended or is left behind. A child run has its own driver and journal. A parent that waits
+only for parked children parks too.
 """
 
 from __future__ import annotations
@@ -50,7 +49,8 @@ class AsyncDriver(Generic[S]):
     """Drives one run of a graph: `start` and `resume` return a generator of the run's steps.
 
     When the generator is exhausted, `run` has ended, was left, or is parked with effects that this
-    process cannot perform. Any driver can resume a run that has not ended. `children` drives those.
+    process cannot perform. Any driver can resume a run that has not ended. `children` drives the
+    child runs. `in_flight` has the effects; its `talk` may replace the generator after a delta.
 
     Args:
         graph: the graph that the run executes.
@@ -69,7 +69,7 @@ class AsyncDriver(Generic[S]):
         self._models = models = Models(ports, performer)
         self.children = children = ChildRuns(ports, models, partial(_driver_of, scope))
         self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=children.asks)
-        self._in_flight = InFlight(
+        self.in_flight = InFlight(
             performer,
             lambda effect: (
                 ModelCallInFlight(models, effect, recorder.latest)
@@ -80,7 +80,7 @@ class AsyncDriver(Generic[S]):
             ports.stoppable or timer is not None,
             ports.clock,
         )
-        performer.hear = self._in_flight.hear if ports.stoppable else None
+        performer.hear = self.in_flight.hear if ports.stoppable else None
         self._ends_after_turn = self._was_left = self._is_stopped = self._todo_is_stale = False
         self._abort: Cancelled | None = None
         self._state = DriverState.RUNNING
@@ -100,11 +100,6 @@ class AsyncDriver(Generic[S]):
     def exception(self) -> Exception | None:
         """The exception that the run failed with, if this process raised it; else None."""
         return None if self.run is None else self._performer.exception_behind(self.run)
-
-    @property
-    def in_flight(self) -> InFlight[S]:
-        """The effects in flight; their `talk` may stand in for the generator after a delta."""
-        return self._in_flight
 
     @property
     def ignores_messages(self) -> bool:
@@ -141,7 +136,7 @@ class AsyncDriver(Generic[S]):
     def _stop(self, cancelled: Cancelled) -> None:
         if not self._is_stopped:  # The first of `abort` and `leave` counts.
             self._abort, self._is_stopped = cancelled, True
-            self._in_flight.talk = None
+            self.in_flight.talk = None
             self._scope.interrupt()
 
     def queue(self, message: UserMessage, *, follow_up: bool, signal_id: str = "") -> None:
@@ -150,12 +145,12 @@ class AsyncDriver(Generic[S]):
 
     def _tell(self, aside: Event) -> None:
         self._recorder.asides.append(aside)
-        self._in_flight.talk = None
+        self.in_flight.talk = None
 
     def leave(self) -> None:
         """Stop driving without cancelling the run; any driver can resume it from its journal."""
         self._was_left = self._is_stopped = True
-        self._in_flight.talk = None
+        self.in_flight.talk = None
         self._scope.interrupt()
 
     def start(self, started: Started) -> AsyncGenerator[Seen[S], None]:
@@ -196,7 +191,7 @@ class AsyncDriver(Generic[S]):
         self._recorder.set_run(run)
         self.children.known = children
         self._performer.resume(run)
-        self._in_flight.todo = self._performer.performable(run.pending.values(), run)
+        self.in_flight.todo = self._performer.performable(run.pending.values(), run)
 
     async def cancelled(self, event: Cancelled, *, unless_busy: bool) -> Run[S]:
         """Cancel a run that no driver drives, and return the ended run.
@@ -215,8 +210,7 @@ class AsyncDriver(Generic[S]):
             if recorder.is_torn:
                 await self._read_again()
             if not recorder.is_over:
-                # The run rested: no time has been spent.
-                await self._take(Resumed(event.at, self._ports.revision))
+                await self._take(Resumed(event.at, self._ports.revision))  # No time was spent.
                 await self._take(await self._final(event, unless_busy=unless_busy))
                 await self._recorder.keep()
         return recorder.latest_started
@@ -224,7 +218,7 @@ class AsyncDriver(Generic[S]):
     async def _drive(
         self, run_id: str, first: Iterable[Event], *, resumed: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
-        scope, recorder, in_flight = self._scope, self._recorder, self._in_flight
+        scope, recorder, in_flight = self._scope, self._recorder, self.in_flight
         in_flight.shared_at, self.children.tried = monotonic(), frozenset()
         scope.enter(asyncio.get_running_loop())
         recorder.run_id, recorder.is_parked = run_id, False
@@ -269,7 +263,7 @@ class AsyncDriver(Generic[S]):
             await self._recorder.keep(refused=(event,))
             raise
         if step.effects:
-            self._in_flight.todo += self._performer.performable(step.effects, step.run)
+            self.in_flight.todo += self._performer.performable(step.effects, step.run)
         if failed is not None:
             await self._recorder.keep(leaving=leaving)
             raise failed
@@ -289,7 +283,7 @@ class AsyncDriver(Generic[S]):
         is_over = recorder.run is not None and recorder.run.node == "END"
         first = first_events(first, said) if said else first
         heard = recorder.heard = [] if is_over else [*first]
-        if resumed and not (heard or self._in_flight.todo or (self._abort and not is_over)):
+        if resumed and not (heard or self.in_flight.todo or (self._abort and not is_over)):
             await recorder.refuse_outrun()
         elif resumed:
             at = self._abort.at if self._abort else self._ports.clock()
@@ -316,10 +310,10 @@ class AsyncDriver(Generic[S]):
             return recorder.pop(run)
         if self._todo_is_stale:
             self._todo_is_stale = False
-            self._in_flight.todo = self._performer.performable(run.pending.values(), run)
+            self.in_flight.todo = self._performer.performable(run.pending.values(), run)
         if self._is_stopped or not self._ports.resumable:
             return None  # `EffectsStarted` costs an append, and helps only to resume the run.
-        return self._in_flight.begun(run)
+        return self.in_flight.begun(run)
 
     async def _next(self) -> Shown | Event | None:
         """Return the next model delta, child step or event; None when the run parks or is left.
@@ -336,11 +330,11 @@ class AsyncDriver(Generic[S]):
             return None
         item: Shown | Event | None = None
         if run.turn.abandoned and not self._is_stopped:
-            now, drop = self._ports.clock(), self._in_flight.drop
+            now, drop = self._ports.clock(), self.in_flight.drop
             item = await self._models.end_unwanted(run, now, drop)
             item = item or await self.children.end_unwanted(run, now, drop)
         if item is None and not self._is_stopped:
-            item = await self._in_flight.next(run)
+            item = await self.in_flight.next(run)
         if item is None and self._is_stopped:
             item = await self._stopped()
         if recorder.asides and not isinstance(item, SEEN):
@@ -359,7 +353,7 @@ class AsyncDriver(Generic[S]):
             return None
         await self._recorder.keep()
         # Keep finished tool results; drop an unfinished model reply, but count its cost.
-        unheard, heard = await self._in_flight.close(), self._recorder.heard
+        unheard, heard = await self.in_flight.close(), self._recorder.heard
         heard += [event for event in unheard if isinstance(event, ToolReturned | ChildEnded)]
         return heard.pop(0) if heard else await self._final(self._abort)
 
@@ -369,7 +363,7 @@ class AsyncDriver(Generic[S]):
         If the store fails, or the run is torn already, these events are lost as in a crash.
         """
         self._state = DriverState.DETACHED
-        ended = await self._in_flight.close()
+        ended = await self.in_flight.close()
         if self._recorder.is_torn:
             return
         recorder, leaving = self._recorder, self._scope.is_left
@@ -382,7 +376,7 @@ class AsyncDriver(Generic[S]):
                 if self._abort is not None and not leaving:
                     await self._recorder.keep(leaving=leaving)
                     await self._take(await self._final(self._abort))
-                elif revoked := self._in_flight.revoked():
+                elif revoked := self.in_flight.revoked():
                     await self._take(revoked)
             await self._recorder.keep(leaving=leaving)
 
@@ -395,7 +389,7 @@ class AsyncDriver(Generic[S]):
         run = self._recorder.latest_started
         said, spent = self._models.said, event.spent + self._models.unfinished()
         spent += await self.children.end_all(run, event, unless_busy=unless_busy)
-        void = self._performer.not_started(self._in_flight.todo, run, self.children.started)
+        void = self._performer.not_started(self.in_flight.todo, run, self.children.started)
         await self._ports.toolbox.withdraw(run, void)
         return evolve(event, spent=spent, unbegun=void, said=said)
 

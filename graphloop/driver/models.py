@@ -81,6 +81,11 @@ class Models(Struct, Generic[S], eq=False):
     due: float = inf
     _sessions: dict[str, ModelSession] = {}
 
+    @property
+    def wake_s(self) -> float | None:
+        """The seconds until a postponed call comes again; None without one."""
+        return max(0.0, self.due - monotonic()) if self.due < inf else None
+
     def session(self, label: str) -> ModelSession:
         """Return the session of the model with this label; the first call opens the session.
 

@@ -21,7 +21,6 @@ from contextlib import suppress
 from functools import lru_cache
 from math import inf
 from operator import attrgetter
-from time import monotonic
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -82,8 +81,7 @@ class Recorder(Generic[S]):
         heard: the first events of a start or resume, and answers that wait for the `asides`.
         held: the steps whose events are not journaled yet.
         unseen: the steps whose events are journaled, but that the driver has not yielded yet.
-        is_due: whether the held steps are journaled, and the unseen ones yielded, before the next
-            event. A step is held only if a resumed run can produce its event again.
+        is_due: whether to journal the held steps, and yield the unseen ones, before the next event.
         is_torn: whether the last append failed, so that its events may or may not be journaled.
         is_parked: whether the run waits for answers from outside, which its release records.
         seen: how many answers were read from the run's mailbox.
@@ -109,13 +107,11 @@ class Recorder(Generic[S]):
     ) -> None:
         self.run: Run[S] | None = None
         self.latest: Run[S] | None = None
-        self.run_id = ""
+        self.run_id, self.seen = "", 0
         self.asides: list[Event] = []
         self.heard: list[Event] = []
-        self.held: list[Step[S]] = []
-        self.unseen: list[Step[S]] = []
+        self.held, self.unseen = list[Step[S]](), list[Step[S]]()
         self.is_torn = self.is_parked = self.is_due = False
-        self.seen = 0
         self._graph = graph
         self._ports = ports
         self._state = state
@@ -194,9 +190,7 @@ class Recorder(Generic[S]):
         elif run is not None:
             status = "parked" if self.is_parked else "interrupted"
             asks = self._asks(run)
-        due, wake_s = self._models.due, None
-        if status == "parked" and due < inf:
-            wake_s = max(0.0, due - monotonic())
+        wake_s = self._models.wake_s if status == "parked" else None
         try:
             await self._leases.release(self.run_id, status, asks, seen=self.seen, wake_s=wake_s)
         except CancelledError as other:
@@ -238,8 +232,8 @@ class Recorder(Generic[S]):
                 started = EffectsStarted(event.at, (event.effect,), event.spent)
                 taken = step(self._graph, self.latest_started, started)
             elif not taken.run.ended:
-                said = self.run_id, taken.run.node, event.failure.error
-                LOG.warning("run %s: an effect failed, and the run goes on at %s: %s", *said)
+                said = "run %s: an effect failed, and the run goes on at %s: %s"
+                LOG.warning(said, self.run_id, taken.run.node, event.failure.error)
         self.latest = run = taken.run
         if self._memory is not None and self._memory.keep_next(self.run_id, run.seq, taken.event):
             self._are_kept([taken], [taken.event])

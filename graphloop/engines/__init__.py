@@ -9,14 +9,14 @@ Start with `base.py`, then `pull.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .base import Driven, Engine, SharedStore
+from .base import Driven, Engine, Outbox, SharedStore
 
 if TYPE_CHECKING:
     from .dbos import Dbos
     from .legs import Legs
     from .pull import Pull
 
-__all__ = ["Dbos", "Driven", "Engine", "Legs", "Pull", "SharedStore"]
+__all__ = ["Dbos", "Driven", "Engine", "Legs", "Outbox", "Pull", "SharedStore"]
 
 __getattr__ = front_door(
     __name__,

@@ -13,7 +13,7 @@ from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 from ..stores import Backlog, Catalog, Leases, Store
 
-__all__ = ["Driven", "Engine", "SharedStore"]
+__all__ = ["Driven", "Engine", "Outbox", "SharedStore"]
 
 Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
 """What became of a leg: its run is over, waits for people, is to be driven again, or is blocked."""
@@ -22,6 +22,26 @@ Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
 @runtime_checkable
 class SharedStore(Store, Leases, Catalog, Backlog, Protocol):
     """The abilities of a store that workers share."""
+
+
+@runtime_checkable
+class Outbox(Protocol):
+    """Lets an engine with tables in the same database hear of each run that becomes ready."""
+
+    @property
+    def address(self) -> str:
+        """The address of the database, with its password."""
+        ...
+
+    async def on_ready(self, statements: str) -> None:
+        """Let each transaction that makes a run ready execute these statements; "" for none.
+
+        Args:
+            statements: PL/pgSQL. The record `told` has the `run_id`, the `graph`, a name of this
+                `leg` that no other has, the `band` of its urgency (1, 10 or 100; the least first),
+                and the `lost_leg` of a driver that died, or null.
+        """
+        ...
 
 
 class Engine(Protocol):

@@ -24,8 +24,7 @@ from uuid import uuid4
 from dbos import DBOS, DBOSConfig
 
 from ..errors import ConfigError, StoreError
-from ..stores import Outbox
-from .base import Driven
+from .base import Driven, Outbox
 from .legs import Legs
 from .pull import Pull
 

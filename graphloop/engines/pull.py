@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Final, final
 
 from ..errors import StoreError
-from ..stores import Outbox
+from .base import Outbox
 from .legs import Legs
 
 __all__ = ["Pull"]

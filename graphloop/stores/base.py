@@ -2,10 +2,10 @@
 
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
-all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Outbox` (the
-same for an engine in the database), `Bulk` (several journals in one write), `Lookup` (whether one
-run exists), `Meters` (what a fleet has used) and `Closes`. `diagnosis` has the ability of a store
-that an operator surveys.
+all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Bulk` (several
+journals in one write), `Lookup` (whether one run exists), `Meters` (what a fleet has used) and
+`Closes`. `diagnosis` has the ability of a store that an operator surveys, and the room `engines`
+that of a database that tells an engine of runs.
 """
 
 from __future__ import annotations
@@ -28,7 +28,6 @@ __all__ = [
     "Lookup",
     "Mailbox",
     "Meters",
-    "Outbox",
     "Posted",
     "Refusal",
     "ReleaseStatus",
@@ -377,26 +376,6 @@ class Wakes(Protocol):
         """Wait until a run may have become ready, or has got a command.
 
         News may be lost while the store is not connected: the caller looks from time to time, too.
-        """
-        ...
-
-
-@runtime_checkable
-class Outbox(Protocol):
-    """Lets an engine with tables in the same database hear of each run that becomes ready."""
-
-    @property
-    def address(self) -> str:
-        """The address of the database, with its password."""
-        ...
-
-    async def on_ready(self, statements: str) -> None:
-        """Let each transaction that makes a run ready execute these statements; "" for none.
-
-        Args:
-            statements: PL/pgSQL. The record `told` has the `run_id`, the `graph`, a name of this
-                `leg` that no other has, the `band` of its urgency (1, 10 or 100; the least first),
-                and the `lost_leg` of a driver that died, or null.
         """
         ...
 
