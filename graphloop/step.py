@@ -1,6 +1,6 @@
 """The kernel: `step(graph, run, event)` is the only place where a run changes.
 
-    event ──► accept ──► node.on ──┬─ Wait ──────────────► Step(run, effects)
+    event ──► check ───► node.on ──┬─ Wait ──────────────► Step(run, effects)
               (pending,            │
                spent,              └─ Leave(outcome) ─► table[node][outcome] ─► node.enter ─┐
                time)                       ▲                    │                           │
@@ -11,10 +11,10 @@ A driver performs effects and reports each result as an event. The kernel never 
 no clock, no randomness, no I/O, no logging, no globals. The same graph and the same events
 give the same run, on any machine, at any time; resume, replay and simulation rely on that.
 
-Two rules hold everywhere. *Every* transition is a lookup in the graph's table. The kernel accepts
-an answer only while its effect is pending, so no answer counts twice. Four events answer no effect
-and leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and `Cancelled` with
-`after_step`. Any other `Cancelled` voids all pending effects, and the node reacts to it.
+Two rules hold everywhere. First, *every* transition is a lookup in the graph's table. Second, the
+kernel accepts an answer only while its effect is pending, so no answer counts twice. Four events
+answer no effect and leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and
+`Cancelled` with `after_step`. Any other `Cancelled` voids all pending effects, and the node reacts.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from .run import Ending, EndReason, History, Inbox, Record, Run, evolve, interru
 from .spending import NOTHING_SPENT, Spent
 from .turn import Turn
 
-__all__ = ["ELSEWHERE", "SETTLE_MAX", "Step", "begin", "step"]
+__all__ = ["NOT_WORKING", "SETTLE_MAX", "Step", "begin", "step"]
 
 S = TypeVar("S")
 
@@ -79,15 +79,15 @@ ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
 }
 """The event that answers each effect; `EffectFailed` may answer any, and `ToolAsked` a tool."""
 
-OF_CALLS: Final = frozenset({CallTool, StartRun})
+MAY_RUN_A_CALL: Final = frozenset({CallTool, StartRun})
 """Effect types that may run a tool call of the turn; the effect's key tells whether one does."""
 
-ELSEWHERE: Final = frozenset({AskHuman, AwaitCaller, StartRun})
+NOT_WORKING: Final = frozenset({AskHuman, AwaitCaller, StartRun})
 """Effects whose waiting time is not working time: a person answers, or a child run counts it."""
 
-NOTHING: Final[Mapping[int, Effect]] = {}
+NONE_PENDING: Final[Mapping[int, Effect]] = {}
 NONE_STARTED: Final = frozenset[int]()
-"""No pending effects, shared so that no event has to create its own."""
+"""No pending and no started effects, shared so that no event has to create its own."""
 
 ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed, ToolAsked})
 """The event types of `Answering`; a look at the type is much faster than `isinstance`."""
@@ -148,7 +148,7 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         or (kind is ToolAsked and type(answered) is CallTool)
     ):
         raise _unexplained(run, event, effect)
-    spent, pending, started = _spend(run, event, answered), NOTHING, NONE_STARTED
+    spent, pending, started = _spend(run, event, answered), NONE_PENDING, NONE_STARTED
     if len(run.pending) > 1:
         pending, started = {**run.pending}, run.started - {effect}
         del pending[effect]
@@ -214,7 +214,7 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
     if event.at > run.at:
         for effect in run.pending.values():
             # Waiting for others is not working time.
-            if type(effect) not in ELSEWHERE and not (type(effect) is CallTool and effect.client):
+            if type(effect) not in NOT_WORKING and not (type(effect) is CallTool and effect.client):
                 elapsed_s = event.at - run.at
                 break
     if type(event) is ModelReplied:
@@ -321,7 +321,7 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
         kind = type(effect)
         if kind not in ANSWERS or effect.id != number:
             raise _broken(graph, node, *_unfit_effect(effect, number))
-        if kind in OF_CALLS and turn.calls:
+        if kind in MAY_RUN_A_CALL and turn.calls:
             started = _started(graph, node, turn, started, effect.key)  # type: ignore[union-attr]  # As `kind` says.
         pending[number] = effect
         number += 1

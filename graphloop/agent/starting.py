@@ -78,7 +78,7 @@ def start_run(
     """
     if OVERRIDES.get() is not None or not question.keys() <= QUESTION:
         terms, question = for_call(terms, question, attended=attended)
-    # The stream shows the error, like every failure of a run.
+    # `_read` returns an error, which the stream then shows like every failure.
     read = _read(terms, prompt, question)
 
     async def open_run() -> RunHandle[S]:
@@ -97,7 +97,7 @@ def start_run(
             attended=attended,
             stoppable=keep or attended,
             shows_steps=keep or attended or terms.reads_steps,
-            # Even without a store, a cancelled caller of an iterated run can continue it.
+            # Even without a store, an iterated run can be resumed after its caller was cancelled.
             resumable=attended or is_stored,
             settle=None if handed is None else handed.settler(),
         )
@@ -130,7 +130,7 @@ async def first_event(
     """Return the first event of a new run that a worker will drive.
 
     Raises:
-        ConfigError: an option is invalid; or the question answers calls, which only a driver can.
+        ConfigError: an option is invalid; or the question answers calls: only `generate` can.
     """
     if OVERRIDES.get() is not None or not question.keys() <= QUESTION:
         terms, question = for_call(terms, question)

@@ -52,7 +52,8 @@ class SharedResources:
     """The store and the model connections that all runs of an agent share.
 
     Each event loop gets its own open store, so that a synchronous call closes only its own store.
-    Users are not counted: close an agent only after its runs have ended (`async with agent:`).
+    Nothing counts the runs in progress: close an agent only after these have ended
+    (`async with agent:`).
 
     Args:
         given: the `store` option; an open store is never closed here.
@@ -63,7 +64,7 @@ class SharedResources:
     Attributes:
         is_given: whether the caller gave a store.
         pace: the pace of those who drive the runs, such as a worker; None without one.
-        lengths: for each chat, a number of questions that the store surely has. A chat that is
+        lengths: for each chat, a lower bound of its questions in the store. A chat that is
             opened again looks for its last question from there on.
     """
 

@@ -30,7 +30,7 @@ from weakref import WeakSet
 from ..errors import GraphloopError, StoreError, ToolError
 from ..events import Event
 from ..run import Run
-from ..step import ELSEWHERE
+from ..step import NOT_WORKING
 from ..stores import Store
 from ..tools import leave
 
@@ -193,7 +193,7 @@ class StepTimer:
         limit_s, turn = self._limit_s, run.turn.number
         if turn != self._turn:
             self._turn, self._remaining_s = turn, limit_s
-        if all(type(effect) in ELSEWHERE for effect in run.pending.values()):
+        if all(type(effect) in NOT_WORKING for effect in run.pending.values()):
             return
         self._began_at, remaining_s = monotonic(), max(0.0, self._remaining_s)
         reason = f"turn {turn} took more than {limit_s:g} seconds"

@@ -254,7 +254,7 @@ class Performer(Struct, Generic[S], eq=False):
             # The process that started the call stopped before it had the result.
             outcome = await tool.reconciled(call.arguments, context)
         if outcome == "not_done" and ports.gates:
-            refused = await self._refusal_since(key, call, run)
+            refused = await self._refusal_by_added_gates(key, call, run)
             outcome = ToolOutcome(refused, "denied") if refused else outcome
         if outcome == "not_done":
             if effect.client:
@@ -282,10 +282,10 @@ class Performer(Struct, Generic[S], eq=False):
     async def refused_child(self, effect: StartRun, run: Run[S]) -> ChildEnded | None:
         """Return the end of an unstarted child run if a gate added on resume denies its call."""
         call = ToolCall("", effect.agent, effect.arguments)
-        refused = await self._refusal_since(effect.key, call, run)
+        refused = await self._refusal_by_added_gates(effect.key, call, run)
         return ChildEnded(self._ports.clock(), effect.id, refused, "denied") if refused else None
 
-    async def _refusal_since(self, key: str, call: ToolCall, run: Run[S]) -> str:
+    async def _refusal_by_added_gates(self, key: str, call: ToolCall, run: Run[S]) -> str:
         """Return the denial of a call by gates that were added on resume; "" if none denies it."""
         added, tool = self._gates(run).added, self._ports.toolbox.get(call.name)
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
@@ -301,7 +301,7 @@ class Performer(Struct, Generic[S], eq=False):
     def checks_of(self, calls: Sequence[ToolCall], run: Run[S]) -> tuple[CallCheck, ...]:
         """Check the calls of a reply; return () if a condition or an approval function decides.
 
-        The check only parses the arguments, which may run parsers of the user.
+        The check only parses the arguments, which may call the user's parsers.
         """
         ports = self._ports
         if ports.own is not None or run.setup.rules or ports.gates or len(run.pending) > 1:
@@ -311,7 +311,7 @@ class Performer(Struct, Generic[S], eq=False):
             if tool is not None and callable(tool.policy.needs_approval):
                 return ()
         self._values.clear()  # The values of the last turn.
-        turn = run.turn.number  # Keyed by place: two calls may be the same object.
+        turn = run.turn.number  # Keyed by place, because a reply may hold one call object twice.
         return tuple([self._parsed(call_key(turn, at), call) for at, call in enumerate(calls)])
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
@@ -363,7 +363,7 @@ class Performer(Struct, Generic[S], eq=False):
             given = settle(effect)
             assert isinstance(given, Approval), "a question is answered with an approval"
         else:
-            assert approve is not None, "can_perform has been asked"
+            assert approve is not None, "performable has been asked"
             given, secret = await approve(effect, run), self._ports.secret
             given = with_valid_token(effect, given, run, secret, self._ports.clock)
         approval = with_valid_edit(effect, given, self._ports.toolbox)

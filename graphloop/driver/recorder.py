@@ -219,7 +219,7 @@ class Recorder(Generic[S]):
             after it has journaled the step.
 
         Raises:
-            Exception: the kernel or a node raised on the event, which no step holds.
+            Exception: the kernel or a node raised on the event; then nothing is held.
         """
         run, failed = self.latest, None
         if run is None and isinstance(event, Started):

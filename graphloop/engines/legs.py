@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, final
 
 from ..errors import ProviderError, StoreError
@@ -56,9 +56,10 @@ class Legs:
         return len(self._tasks)
 
     @property
-    def delayed(self) -> Collection[str]:
-        """The runs that failed in a way that may pass, and have not succeeded since."""
-        return self._delays.keys()
+    def delayed(self) -> int:
+        """How many runs wait now because they failed in a way that may pass."""
+        now = time.monotonic()
+        return sum(until > now for _, until in self._delays.values())
 
     def wait_s(self, run_id: str) -> float:
         """Return for how many seconds a run has to wait because it failed; 0 for none."""
@@ -98,7 +99,10 @@ class Legs:
         if driven == "again":
             failures, _ = self._delays.get(run_id, (0, 0.0))
             wait_s = min(DELAY_MAX_S, self._poll_s * 2.0 ** min(failures, 64))
-            self._delays[run_id] = failures + 1, time.monotonic() + wait_s
+            now = time.monotonic()
+            # Other workers may have taken runs over: their failures here are forgotten in time.
+            known = {one: kept for one, kept in self._delays.items() if now < kept[1] + DELAY_MAX_S}
+            self._delays = {**known, run_id: (failures + 1, now + wait_s)}
         else:
             self._delays.pop(run_id, None)
         return driven

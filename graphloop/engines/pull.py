@@ -74,7 +74,7 @@ class Pull:
         if self._is_new:
             await legs.store.retry(revisions)
             self._is_new = False
-        limit = free + len(legs.delayed) + len(legs)
+        limit = free + legs.delayed + len(legs)
         found = await legs.store.ready(legs.agents, limit, revisions=revisions)
         return [
             run_id for run_id in found if not legs.is_under_way(run_id) and not legs.wait_s(run_id)

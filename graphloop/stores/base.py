@@ -208,7 +208,7 @@ class Leases(Protocol):
 
 @runtime_checkable
 class Mailbox(Protocol):
-    """Keeps answers and commands to a run until its driver reads them; the first of a key wins.
+    """Keeps answers and commands to a run for its driver; of two with one key, the first stays.
 
     An answer or a command makes a parked run "ready", in the same transaction.
     """
@@ -324,7 +324,7 @@ class Backlog(Protocol):
         ...
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        """Map the id of each of these runs that has commands to them, as `Mailbox.posted` does."""
+        """Map the id of each of these runs with commands to these, as `Mailbox.posted` does."""
         ...
 
 

@@ -54,7 +54,8 @@ class Worker:
     it. An expired question counts as denied.
 
     Args:
-        agents: the agents, each with a name of its own: a run belongs to the agent of its name.
+        agents: the agents, each with a name of its own: a run belongs to the agent with
+            the name of its graph.
         store: the store of the runs, or its path.
         slots: the number of runs to drive at once.
         poll_s: the most seconds between two looks for waiting runs; a store that tells of a run
@@ -126,15 +127,15 @@ class Worker:
         try:
             while not self._stopped.is_set():
                 await self._engine.look()
-                await self._command()
-                await self._rest()
+                await self._pass_on_commands()
+                await self._wait_for_news()
             left_s = grace_s
         finally:
             await self._engine.drain()
             await self._legs.end(left_s)
             await self._engine.close()
 
-    async def _rest(self) -> None:
+    async def _wait_for_news(self) -> None:
         """Wait until `stop`, until the store tells of a run, or until the next look is due."""
         waits: list[Coroutine[Any, Any, object]] = [self._stopped.wait()]
         if isinstance(self._store, Wakes):
@@ -177,7 +178,7 @@ class Worker:
             self._streams.pop(run_id, None)
         return "over" if result.run.ended else "parked"
 
-    async def _command(self) -> None:
+    async def _pass_on_commands(self) -> None:
         """Tell the runs under way what came for them since their drivers read their mailboxes."""
         if not self._streams:
             return

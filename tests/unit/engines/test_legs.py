@@ -1,0 +1,37 @@
+"""The legs of a worker: how long a run waits after a failure that may pass."""
+
+from __future__ import annotations
+
+from graphloop.engines import Driven, Legs
+from graphloop.stores import MemoryStore
+
+MANY = 1_100
+"""More failures than a float has powers of two."""
+
+
+async def _again(_: str) -> Driven:
+    return "again"
+
+
+def _legs(poll_s: float) -> Legs:
+    return Legs(MemoryStore(), {"agent": ""}, _again, slots=1, poll_s=poll_s)
+
+
+async def test_a_run_waits_after_any_number_of_failures() -> None:
+    """The wait grows to a minute, and no number of failures is too large for it."""
+    legs = _legs(poll_s=1e-300)
+    for _ in range(MANY):
+        await legs.start("run")
+
+    assert 0.0 <= legs.wait_s("run") <= 60.0
+    assert await _legs(poll_s=9.0).start("run") == "again"
+
+
+async def test_a_run_that_has_waited_makes_no_look_larger() -> None:
+    """Another worker may have taken it: this worker would count it for ever."""
+    over, waiting = _legs(poll_s=1e-300), _legs(poll_s=9.0)
+    await over.start("run")
+    await waiting.start("run")
+
+    assert (over.delayed, waiting.delayed) == (0, 1)
+    assert waiting.wait_s("run") > 0
