@@ -2,7 +2,8 @@
 
 `HYPOTHESIS_PROFILE=nightly` chooses the large one. Neither has a deadline: a time limit on one
 example is a test of the machine; overnight there is none on a whole test either. The default is
-derandomised, so that a red test stays red; both print what repeats a failure.
+derandomised, so that a red test stays red: it draws the same few examples on each push, and the
+night draws new ones. Both print what repeats a failure.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, max_examples=100, stateful_step_count=30, print_blob=True
+    "ci", deadline=None, derandomize=True, max_examples=40, stateful_step_count=30, print_blob=True
 )
 settings.register_profile(
     "nightly", deadline=None, max_examples=5_000, stateful_step_count=200, print_blob=True

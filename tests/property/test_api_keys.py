@@ -93,7 +93,7 @@ async def told(statuses: list[int], key: str, folder: Path, said: list[str]) -> 
 
 
 @given(statuses, secrets)
-@settings(max_examples=sized(50, 1_000))
+@settings(max_examples=sized(20, 1_000))
 def test_a_key_is_asked_for_once_an_attempt_and_never_told(statuses: list[int], key: str) -> None:
     """Once more after one 401; no repr, no journal, no log and no error holds it."""
     with tempfile.TemporaryDirectory() as place, heard() as said:

@@ -229,7 +229,7 @@ def may_run(one: ToolCall) -> bool:
     return "many" not in one.arguments and one.name in {"note", "pay", "maybe", "fickle"}
 
 
-@settings(max_examples=sized(50))
+@settings(max_examples=sized(20))
 @given(
     way=ways,
     calls=st.lists(calls_of, min_size=1, max_size=4),

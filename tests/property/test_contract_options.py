@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from graphloop import Agent, AnswerInfo, Compaction, RunResult, StepChanges, Tool, budget, deny
 from graphloop.agent.options import EveryAgentOption
 from graphloop.errors import ConfigError, GraphloopError, Overloaded
-from graphloop.limits import stop
+from graphloop.limits import Rate, stop
 from graphloop.limits.model_price import ModelPrice
 from graphloop.providers.retries import Retries
 from graphloop.providers.script import Entry
@@ -63,6 +63,9 @@ READ, ACT, NAP = reply(call()), reply(call("act")), reply(call("nap"))
 WRITE, BOTH = reply(call("write")), reply(call("act"), call())
 LONG = evolve(READ, usage=Usage(5_000, 5))
 SMALL = Compaction(context_window=1_000, keep_recent_turns=1)
+METER = "* requests"
+"""The meter of the case of `limits`."""
+
 ORPHAN = ({"role": "user", "content": "go"}, {"role": "tool", "tool_call_id": "a", "content": "x"})
 
 
@@ -125,6 +128,7 @@ CASES: Mapping[str, Case] = {
     "approval_ttl_s": Case(5.0, (ACT,)),
     "approval_secret": Case("secret", (ACT,)),
     "budget": Case(budget(tool_calls=1), (reply(call(), call()),)),
+    "limits": Case({"*": Rate(requests=1e6)}),
     "rules": Case(never_in_a_run("tool:*")),
     "max_agent_depth": Case(0, (reply(call("helper", "", PROMPT)),)),
     "step_timeout_s": Case(0.001, (NAP,)),
@@ -206,9 +210,10 @@ def observed(case: Case, **options: object) -> object:
 
 
 async def journals(store: object) -> object:
-    """Return what is in the store that the case looks at."""
+    """Return what is in the store that the case looks at, and the names of its meters."""
     assert isinstance(store, MemoryStore)
-    return {one: await store.load(one) for one in await store.runs()}
+    runs = {one: await store.load(one) for one in await store.runs()}
+    return runs, await store.metered([METER], lambda known, _: ({}, [*known]))
 
 
 @pytest.mark.parametrize("option", sorted(CASES))

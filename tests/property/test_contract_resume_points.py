@@ -209,7 +209,7 @@ def moments(plans: Mapping[str, Sequence[Line]]) -> int:
     return MOMENTS_MAX - WORLD.fate.after
 
 
-@settings(max_examples=sized(60))
+@settings(max_examples=sized(25))
 @given(
     name=st.sampled_from(sorted(PLANS)), deaths=st.lists(st.integers(0, 40), min_size=2, max_size=5)
 )
@@ -337,7 +337,7 @@ def asked(events: Sequence[Event]) -> int:
     return sum(type(one).__name__ == "ModelReplied" for one in events)
 
 
-@settings(max_examples=sized(40))
+@settings(max_examples=sized(15))
 @given(script=scripts, denied=st.booleans(), gated=st.booleans())
 @example(script=(reply(any_call("write"), any_call()),) * 4, denied=False, gated=True)
 @example(script=(reply(any_call("write")),) * 4, denied=True, gated=False)

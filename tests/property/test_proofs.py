@@ -64,7 +64,7 @@ judging = st.lists(
 )
 
 
-@settings(max_examples=sized(80))
+@settings(max_examples=sized(30))
 @given(safe_topologies())
 def test_safe_topologies_are_proven(topology: Topology) -> None:
     """A proof that refuses good graphs is turned off within a week."""
@@ -74,7 +74,7 @@ def test_safe_topologies_are_proven(topology: Topology) -> None:
     assert {"GL12"} == {one.code for one in report.unknown}
 
 
-@settings(max_examples=sized(80), deadline=None)
+@settings(max_examples=sized(30), deadline=None)
 @given(safe_topologies(), failing, judging, st.none() | st.integers(1, 40), st.integers(0, 99))
 def test_what_is_proven_holds_in_every_run(
     topology: Topology,

@@ -134,7 +134,7 @@ scripts = st.lists(turns.map(lambda one: (one[0], tuple(one[1]))), max_size=4)
 
 @on_both_wires
 @given(script=scripts, instructions=st.sampled_from(["", "Be brief."]))
-@settings(max_examples=sized(25, 500), deadline=None)
+@settings(max_examples=sized(12, 500), deadline=None)
 def test_the_bytes_of_a_request_begin_with_those_of_the_one_before(
     wire: str, script: list[Turn], instructions: str
 ) -> None:

@@ -105,7 +105,7 @@ class World:
         return result, events, parts
 
 
-@settings(max_examples=sized(60), deadline=None)
+@settings(max_examples=sized(25), deadline=None)
 @given(turns)
 def test_no_model_reads_what_no_screen_has_judged(said: list[Said]) -> None:
     world = World(said, parallel=False)
@@ -118,7 +118,7 @@ def test_no_model_reads_what_no_screen_has_judged(said: list[Said]) -> None:
     assert blocked == (result.end_reason is EndReason.REFUSAL)
 
 
-@settings(max_examples=sized(60), deadline=None)
+@settings(max_examples=sized(25), deadline=None)
 @given(turns)
 def test_beside_a_model_nothing_of_a_blocked_turn_is_done_or_shown(said: list[Said]) -> None:
     world = World(said, parallel=True)

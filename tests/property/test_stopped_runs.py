@@ -273,7 +273,7 @@ def assert_all_stops(seed: int) -> int:
 
 @example(seed=0)
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=sized(30, 2_000), deadline=None)
+@settings(max_examples=sized(12, 2_000), deadline=None)
 def test_a_stopped_run_starts_nothing_at_any_moment_of_any_table(seed: int) -> None:
     """Nothing is issued after a stop, and nothing that was issued is issued again."""
     assert_all_stops(seed)

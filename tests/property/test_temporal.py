@@ -80,7 +80,7 @@ few = st.sampled_from(
         st.lists(few, min_size=3, max_size=12),
     )
 )
-@settings(max_examples=sized(800))
+@settings(max_examples=sized(320))
 def test_the_automaton_says_what_the_reference_says(
     case: tuple[TemporalRule, list[Happening]],
 ) -> None:
@@ -154,7 +154,7 @@ calls = st.lists(st.builds(Wanted, st.sampled_from("xxyz"), st.booleans()), max_
 
 
 @given(rule_lists(CALL_WORDS), st.lists(happenings, max_size=6), calls)
-@settings(max_examples=sized(300))
+@settings(max_examples=sized(120))
 def test_a_call_is_let_through_if_and_only_if_it_breaks_no_rule(
     rules: Rules, past: list[Happening], wanted: list[Wanted]
 ) -> None:
@@ -173,7 +173,7 @@ def test_a_call_is_let_through_if_and_only_if_it_breaks_no_rule(
 
 
 @given(rule_lists(CALL_WORDS), st.lists(happenings, max_size=6), calls, st.data())
-@settings(max_examples=sized(300))
+@settings(max_examples=sized(120))
 def test_a_call_foreseen_as_forbidden_is_forbidden_in_every_case(
     rules: Rules, past: list[Happening], wanted: list[Wanted], data: st.DataObject
 ) -> None:
@@ -195,7 +195,7 @@ def test_a_call_foreseen_as_forbidden_is_forbidden_in_every_case(
 @given(
     rule_lists(WORDS), st.lists(happenings, max_size=6), st.builds(Wanted, st.sampled_from("xyz"))
 )
-@settings(max_examples=sized(200))
+@settings(max_examples=sized(80))
 def test_of_a_single_call_everything_is_foreseen(
     rules: Rules, past: list[Happening], wanted: Wanted
 ) -> None:
@@ -267,7 +267,7 @@ def assert_done(simulation: Simulation[None], trace: Sequence[Happening]) -> Non
     st.none() | st.integers(1, 20),
     st.booleans(),
 )
-@settings(max_examples=sized(150), deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 def test_the_monitor_judges_a_replayed_journal_as_the_reference_does(
     adversary: Adversary,
     rules: Rules,
@@ -304,7 +304,7 @@ def tool_rules(rules: Rules) -> list[TemporalRule]:
     st.none() | st.integers(1, 20),
     st.booleans(),
 )
-@settings(max_examples=sized(150), deadline=None)
+@settings(max_examples=sized(60), deadline=None)
 def test_no_tool_runs_that_a_rule_forbids(
     adversary: Adversary,
     rules: Rules,
