@@ -101,7 +101,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
     @property
     def revision(self) -> str:
         """The hash of the agent's code, without the code within its functions."""
-        return self._terms.current.revision
+        return self._terms.current.revision()
 
     @overload
     def with_options(

@@ -197,7 +197,7 @@ def resume_run(
             events = await kept_in.load(run)
             known = state_after(terms.graph, events)
             opening = opening_of(events, instructed=bool(terms.options.instructions))
-            revision = other_revision(events, terms.revision)
+            revision = other_revision(events, terms.revision())
         if asked is not None:
             refuse_other_model(known, terms.setup.model)
         refuse_other_rules(known, terms.setup.watch)

@@ -88,9 +88,8 @@ class ChildTerms(Protocol):
     own_resources: tuple[SharedResources, ...]
     """The stores and connections of the agent, and of sub-agents made only for its runs."""
 
-    @property
     def revision(self) -> str:
-        """The revision of the code of such a run."""
+        """Return the revision of the code of such a run."""
         ...
 
     def bound(self, context_window: int | None = None, price: ModelPrice | None = None, /) -> Bound:

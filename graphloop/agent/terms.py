@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from contextvars import ContextVar
 from copy import copy
-from functools import cache, cached_property, partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, final
@@ -207,6 +207,7 @@ class RunTerms(Generic[S]):
         self.reply_max = reply_max(self.setup, world)
         # Cached: an agent that is a sub-agent at many levels is computed once.
         self.bound = cache(partial(run_bound, graph, self.setup, world))
+        self.revision = cache(self._revision)
         self.price, self.limits = world.price(), facts_of(graph).limits
         readers = self.setup.budget.usd, self.setup.budget.tokens, options.on_step_finish
         self.reads_steps = bool(self.limits) or any(one is not None for one in readers)
@@ -251,11 +252,10 @@ class RunTerms(Generic[S]):
             return self
         return others if self is self.origin else others.kept_in(self.shared)
 
-    @cached_property
-    def revision(self) -> str:
-        """The revision of the code that runs on these terms: see `stores.revision_of`."""
+    def _revision(self) -> str:
+        """Return the revision of the code that runs on these terms: see `stores.revision_of`."""
         if self.origin is not self:
-            return self.origin.revision
+            return self.origin.revision()
         options, calls = self.options, self._callbacks
         return stores.revision_of(
             self.graph,
@@ -264,7 +264,7 @@ class RunTerms(Generic[S]):
             options.stop_when,
             {name: given for name, given in options.given.items() if callable(given)},
             {} if calls is None else calls(self.world.toolbox, None),
-            {name: plan.opener.terms.revision for name, plan in self.world.children.items()},
+            {name: plan.opener.terms.revision() for name, plan in self.world.children.items()},
         )
 
     def asked(self, given: Mapping[str, Any]) -> dict[str, Any]:

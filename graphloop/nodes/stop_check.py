@@ -130,8 +130,10 @@ class StopCheck(FrozenFields):
                     tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
         if counters.denials >= self.max_denials:
             tripped.append((EndReason.DENIALS, "denials"))
-        # The record may have fewer turns: a turn without a reply counts as well.
-        if turn.number + 1 >= (setup.max_steps or self.max_steps):
+        most = setup.max_steps or self.max_steps
+        # A turn without a reply is not in the record, but counts. A table whose cycle opens no turn
+        # never raises the number, but its record grows.
+        if turn.number + 1 >= most or len(run.record.steps) >= most:
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         # A spent call budget ends the run only if a call was refused for it.
         if limits := (*setup.budget.tripped(run.spent), *turn.beyond_budget):

@@ -61,7 +61,7 @@ def _compound(value: object, within: tuple[int, ...]) -> str:
         call = cast("partial[object]", value)
         return f"partial{_form((call.func, call.args, call.keywords), within)}"
     if isinstance(value, NodeGraph):
-        graph: NodeGraph[Any] = value
+        graph: NodeGraph[Any] = value  # pyright: ignore[reportUnknownVariableType] - by isinstance
         return _form((graph.name, graph.start, graph.table, graph.nodes), within)
     if callable(value) and hasattr(value, "__qualname__"):
         return _name(value)

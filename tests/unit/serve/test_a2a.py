@@ -7,7 +7,7 @@ import json
 import random
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -347,7 +347,10 @@ async def test_a_cancelled_task_aborts_its_run(tmp_path: Path) -> None:
             watched = asyncio.create_task(events(client, new_text_part("Wait.")))
             while not (tmp_path / "waiting").exists():  # noqa: ASYNC110 - another process makes it
                 await asyncio.sleep(0)
-            (task,) = (await client.list_tasks(ListTasksRequest())).tasks
+            tasks: Sequence[Task] = ()
+            while not tasks:  # The tool may wait before the task is listed.
+                tasks = (await client.list_tasks(ListTasksRequest())).tasks
+            (task,) = tasks
             ended = await client.cancel_task(CancelTaskRequest(id=task.id))
             last = (await watched)[-1]
 

@@ -449,7 +449,7 @@ FAULTS: Final[Mapping[str, tuple[Fault, frozenset[str]]]] = {
             faulty(StopCheck, node=lambda node: replace(node, max_steps=99)),
             "bound",
         ),
-        "a turn's number stays": (deciding(PrepareStep, standing_still), "broken"),
+        "a turn's number stays": (deciding(PrepareStep, standing_still), "once"),
         "the retries of a turn are forgotten": (
             entering(ModelCall, lambda run: evolve(run, turn=evolve(run.turn, retries=0))),
             "bound",
