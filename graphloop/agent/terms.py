@@ -211,14 +211,13 @@ class RunTerms(Generic[S]):
         self.price, self.limits = world.price(), facts_of(graph).limits
         readers = self.setup.budget.usd, self.setup.budget.tokens, options.on_step_finish
         self.reads_steps = bool(self.limits) or any(one is not None for one in readers)
-        self._state_type = known_state_type(graph)
+        self._state_type, self._refuses_deps = known_state_type(graph), False
         self.recast: Callable[[Mapping[str, object]], RunTerms[S]] | None = None
         """Makes the terms of a call with options of its own; None if a call can have none."""
         self.test_deps: Mapping[str, object] = {}
         """The `deps` that a test gives all runs on these terms; empty for none."""
         self.overridden: Mapping[str, object] = {}
         """The options of `Agent.override`, which calls do not change; empty outside of tests."""
-        self._refuses_deps = False
         calls = None if callbacks is None else callbacks(world.toolbox, None)
         self.deps_needs = deps_needs(
             graph, calls or {}, world.toolbox, world.children, options.deps_type
