@@ -26,7 +26,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final, NamedTuple, TypeAlias, cast, final, get_args
+from typing import Annotated, Final, NamedTuple, TypeAlias, final, get_args
 
 import typer
 from rich.console import Console
@@ -36,12 +36,14 @@ from rich.text import Text as Styled
 from ..errors import ConfigError, nearest
 from ..events import Cancelled, EffectFailed
 from ..stores import (
+    OVER,
     Catalog,
     ReleaseStatus,
     RunRecord,
     RunStatus,
     Store,
     graph_name_of,
+    paged,
     parent_of,
 )
 from .display import ask_text
@@ -52,10 +54,8 @@ from .text import clean, one_line, safe_json, time_text, wrapped
 
 __all__ = ["runs_command"]
 
-STATUSES: Final[tuple[str, ...]] = ("ready", "running", *get_args(ReleaseStatus))
-OVER: Final[tuple[RunStatus, ...]] = ("done", "failed", "cancelled")
-OPEN: Final[tuple[RunStatus, ...]] = ("ready", "running", "interrupted", "parked", "blocked")
-PAGE: Final = 500
+STATUSES: Final[tuple[RunStatus, ...]] = ("ready", "running", *get_args(ReleaseStatus))
+OPEN: Final = tuple(one for one in STATUSES if one not in OVER)
 STYLES: Final = {
     "parked": "yellow",
     "running": "cyan",
@@ -95,7 +95,7 @@ class _Listing(NamedTuple):
     statuses: tuple[RunStatus, ...]
     agent: str | None
     after: str
-    limit: int
+    limit: int | None
 
 
 @final
@@ -127,8 +127,8 @@ def runs_command(  # noqa: PLR0913 - the options of a command are its parameters
         )
     statuses = () if everything else OPEN
     if status is not None:
-        statuses = (cast("RunStatus", status),)  # It is one of them.
-    given = _Listing(statuses, agent, after or "", sys.maxsize if limit is None else limit)
+        statuses = tuple([one for one in STATUSES if one == status])
+    given = _Listing(statuses, agent, after or "", limit)
     shown, hint = asyncio.run(_rows(store, given))
     if as_json:
         for row in shown:
@@ -149,7 +149,8 @@ async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str
             known = await _from_journals(store)
             rows = [_Row(one, "") for one in known if given.statuses in ((), OPEN)]
             return rows, "" if rows else "no such run" if known else "no runs"
-        found = await _listed(store, given)
+        listing = paged(store, given.statuses, given.agent, after=given.after, limit=given.limit)
+        found = [record async for record in listing]
         rows = [
             _Row(
                 record,
@@ -165,19 +166,6 @@ async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str
             return rows, "runs that are over: --all"
         is_empty = not rows and not await store.page((), None, after="", limit=1)
         return rows, "no runs" if is_empty else "" if rows else "no such run"
-
-
-async def _listed(store: Catalog, given: _Listing) -> Sequence[RunRecord]:
-    """Read a listing page by page."""
-    found: list[RunRecord] = []
-    after = given.after
-    while size := min(PAGE, given.limit - len(found)):
-        page = await store.page(given.statuses, given.agent, after=after, limit=size)
-        found += page
-        if len(page) < size:
-            break
-        after = page[-1].run_id
-    return found
 
 
 async def _why(store: Store, record: RunRecord) -> str:

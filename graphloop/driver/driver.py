@@ -342,7 +342,7 @@ class AsyncDriver(Generic[S]):
             return recorder.pop(recorder.latest_started)
         if item is None:
             self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED
-            # While another driver has a child run, nobody else would wake this run.
+            # A child run that another driver has does not wake this run at its end.
             recorder.is_parked = not (self._was_left or self.children.busy)
         return item
 

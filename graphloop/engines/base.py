@@ -16,7 +16,7 @@ from ..stores import Backlog, Catalog, Leases, Store
 __all__ = ["Driven", "Engine", "Outbox", "SharedStore"]
 
 Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
-"""What became of a leg: its run is over, waits for people, is to be driven again, or is blocked."""
+"""The end of a leg: its run is over, waits for people, has to be driven again, or is blocked."""
 
 
 @runtime_checkable

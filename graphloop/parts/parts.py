@@ -141,7 +141,7 @@ class PartView(Generic[S]):
     def see(self, taken: Step[S]) -> Sequence[Part]:
         """Return the parts for one step of the run.
 
-        What a step leaves unchanged is the same object in both runs, and yields no parts.
+        A step keeps the objects that it does not change, and these yield no parts.
         """
         before, run, event = self._run, taken.run, taken.event
         self._run = run

@@ -28,6 +28,7 @@ from .base import (
 )
 from .codec import Codec, typed_events
 from .journals import (
+    OVER,
     CommandKind,
     RunCommand,
     commands_in,
@@ -36,6 +37,7 @@ from .journals import (
     has_run,
     is_command,
     keep_all,
+    paged,
     parent_of,
     renamed,
     those_within,
@@ -61,6 +63,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOCK",
+    "OVER",
     "SUFFIX",
     "Ask",
     "Backlog",
@@ -102,6 +105,7 @@ __all__ = [
     "keep_all",
     "metrics_text",
     "open_store",
+    "paged",
     "parent_of",
     "renamed",
     "revision_of",

@@ -9,8 +9,17 @@ one cancellation: of several, the first counts.
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Collection,
+    Container,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from pathlib import Path
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
 
@@ -26,6 +35,7 @@ __all__ = [
     "COMMANDS_FROM",
     "COMMANDS_UPTO",
     "NAMED_MAX",
+    "OVER",
     "CommandKind",
     "PlaceInLine",
     "RunCommand",
@@ -40,6 +50,7 @@ __all__ = [
     "is_within",
     "keep_all",
     "out_of_order",
+    "paged",
     "parent_of",
     "reason_in",
     "records_of",
@@ -110,6 +121,43 @@ def commands_in(posted: Mapping[str, str]) -> Iterator[RunCommand]:
         if is_command(key):
             kind, _, signal_id = key[1:].partition("/")
             yield RunCommand(cast("CommandKind", kind), text, signal_id)  # As `key` wrote it.
+
+
+OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})
+"""The statuses of runs that have ended."""
+
+PAGE: Final = 200
+"""The most runs that a listing reads at once."""
+
+
+async def paged(
+    store: Catalog,
+    statuses: Collection[RunStatus] = (),
+    graph: str | None = None,
+    *,
+    after: str = "",
+    limit: int | None = None,
+) -> AsyncIterator[RunRecord]:
+    """Yield the records of runs, read page by page: see `Catalog.page`.
+
+    Args:
+        store: the store of the runs.
+        statuses: the statuses of the wanted runs; empty for all.
+        graph: the name of their graph; None for all.
+        after: the id of the run that the first of them follows; empty for the first run.
+        limit: the most runs to yield; None for all.
+
+    Raises:
+        UnknownRun: the store has no run `after`.
+    """
+    remaining = sys.maxsize if limit is None else limit
+    while remaining > 0:
+        size = min(PAGE, remaining)
+        page = await store.page(statuses, graph, after=after, limit=size)
+        for record in page:
+            after = record.run_id
+            yield record
+        remaining = remaining - size if len(page) == size else 0
 
 
 def parent_of(run_id: str, known: Container[str]) -> str:

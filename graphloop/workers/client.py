@@ -12,11 +12,10 @@ it resumes the run.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, Literal, NamedTuple, final
+from typing import Literal, NamedTuple, final
 from uuid import uuid4
 
 from msgspec import Struct
@@ -26,6 +25,7 @@ from ..errors import ConfigError
 from ..events import ChildEnded, Event, ModelReplied
 from ..policy import Approval, decline
 from ..stores import (
+    OVER,
     Catalog,
     Closes,
     CommandKind,
@@ -36,13 +36,10 @@ from ..stores import (
     RunStatus,
     Store,
     open_store,
+    paged,
 )
 
 __all__ = ["Client", "Ended", "Journaled"]
-
-PAGE: Final = 200
-"""The most runs that a listing reads at once."""
-OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})
 
 
 class Journaled(NamedTuple):
@@ -231,14 +228,8 @@ class Client:
             UnknownRun: the store has no run `after`.
         """
         statuses = () if status is None else (status,)
-        remaining = sys.maxsize if limit is None else limit
-        while remaining > 0:
-            size = min(PAGE, remaining)
-            page = await self._catalog.page(statuses, agent, after=after, limit=size)
-            for record in page:
-                after = record.run_id
-                yield record
-            remaining = remaining - size if len(page) == size else 0
+        async for record in paged(self._catalog, statuses, agent, after=after, limit=limit):
+            yield record
 
     async def _command(self, run_id: str, kind: CommandKind, text: str, signal_id: str) -> Posted:
         root, slash, _ = run_id.partition("/")

@@ -34,7 +34,7 @@ from ...replay import journal_happenings
 from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
 from ...spending import ChatSoFar, Spent
-from ...stores import Catalog, Leases, Store, has_run, keep_all, renamed
+from ...stores import OVER, Catalog, Leases, Store, has_run, keep_all, renamed
 from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage, evolve
 from ..final_answer import FINAL_ANSWER
 from ..journals import state_after
@@ -252,7 +252,6 @@ class Chain(Struct, frozen=True):
 NO_VERDICT: Final = re.compile(r'false$|\{.*"passed":\s*false')
 """The answers of an agent that blocks what the user said."""
 
-OVER: Final = frozenset({"done", "failed", "cancelled"})
 """The statuses of runs that have ended."""
 
 

@@ -49,7 +49,7 @@ Grace: TypeAlias = Annotated[
 ]
 
 EngineOption: TypeAlias = Annotated[
-    EngineName, typer.Option("--engine", help="What decides which run is driven next, and when.")
+    EngineName, typer.Option("--engine", help="Decides which run the worker drives next.")
 ]
 
 

@@ -171,7 +171,7 @@ def tell_engine(link: Link, statements: str) -> None:
     row = link.execute(INSTALLED).fetchone()
     if (None if row is None else row[0]) == body:
         return
-    # One process at a time; each waits for the transactions that write to runs now.
+    # The lock lets in one process at a time, after the transactions that write to runs now.
     link.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK_CLASS,))
     link.execute("DROP TRIGGER IF EXISTS tell_engine ON graphloop.run")
     if body is None:
