@@ -26,7 +26,7 @@ import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final, NamedTuple, TypeAlias, final, get_args
+from typing import Annotated, Final, NamedTuple, TypeAlias, cast, final, get_args
 
 import typer
 from rich.console import Console
@@ -54,7 +54,7 @@ from .text import clean, one_line, safe_json, time_text, wrapped
 
 __all__ = ["runs_command"]
 
-STATUSES: Final[tuple[RunStatus, ...]] = ("ready", "running", *get_args(ReleaseStatus))
+STATUSES: Final = cast("tuple[RunStatus, ...]", ("ready", "running", *get_args(ReleaseStatus)))
 OPEN: Final = tuple(one for one in STATUSES if one not in OVER)
 STYLES: Final = {
     "parked": "yellow",
