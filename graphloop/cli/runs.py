@@ -54,8 +54,8 @@ from .text import clean, one_line, safe_json, time_text, wrapped
 
 __all__ = ["runs_command"]
 
-STATUSES: Final = cast("tuple[RunStatus, ...]", ("ready", "running", *get_args(ReleaseStatus)))
-OPEN: Final = tuple(one for one in STATUSES if one not in OVER)
+STATUSES: Final[tuple[str, ...]] = ("ready", "running", *get_args(ReleaseStatus))
+OPEN: Final[tuple[RunStatus, ...]] = ("ready", "running", "interrupted", "parked", "blocked")
 STYLES: Final = {
     "parked": "yellow",
     "running": "cyan",
@@ -127,7 +127,7 @@ def runs_command(  # noqa: PLR0913 - the options of a command are its parameters
         )
     statuses = () if everything else OPEN
     if status is not None:
-        statuses = tuple([one for one in STATUSES if one == status])
+        statuses = (cast("RunStatus", status),)  # It is one of them.
     given = _Listing(statuses, agent, after or "", limit)
     shown, hint = asyncio.run(_rows(store, given))
     if as_json:
