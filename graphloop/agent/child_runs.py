@@ -92,7 +92,7 @@ class ChildOpener(Struct, Generic[S], frozen=True):
         run_id = f"{parent.id}/{effect.key}"
 
         async def begin() -> Started:
-            instructions = await terms.world.instructions(deps)
+            instructions = await terms.resources.instructions(deps)
             messages, state = self._briefed(brief(), effect.agent, instructions)
             terms.check_start(state, kept=ports.kept)
             return Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
@@ -164,14 +164,14 @@ def _parameters(*, takes_over: bool) -> Parameters:
     return Parameters.of(read.schema, parse)
 
 
-def attach_metadata(graph: NodeGraph[Any], world: AgentResources) -> None:
+def attach_metadata(graph: NodeGraph[Any], resources: AgentResources) -> None:
     """Store the tool names, sub-agents and options of an agent on the agent's graph."""
-    graph.tool_names = world.callable_names
-    graph.agents = _graphs(world.children)
+    graph.tool_names = resources.callable_names
+    graph.agents = _graphs(resources.children)
     # The agents that only screen are run by a node; no model can call them.
-    graph.called = frozenset(world.children) & {spec.name for spec in world.toolbox.specs}
-    graph.handoffs = frozenset(_taking_over(world.children))
-    graph.run_options = world.run_options
+    graph.called = frozenset(resources.children) & {spec.name for spec in resources.toolbox.specs}
+    graph.handoffs = frozenset(_taking_over(resources.children))
+    graph.run_options = resources.run_options
 
 
 def graph_of(opener: Opener) -> NodeGraph[Any] | None:
@@ -187,20 +187,20 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
 
 def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
     """Return a copy of the terms' graph with metadata; the graph itself if nothing is missing."""
-    graph, world = terms.graph, terms.world
+    graph, resources = terms.graph, terms.resources
     # Agents that nodes carry are listed in the contracts of these nodes.
     more = {
         name: plan
-        for name, plan in world.children.items()
+        for name, plan in resources.children.items()
         if isinstance(plan, AgentTool) and name not in graph.agents
     }
-    options = {**graph.run_options, **world.run_options}
+    options = {**graph.run_options, **resources.run_options}
     if not more and options == graph.run_options:
         return graph
     copied = copy(graph)
     copied.run_options = options
     copied.tool_names = terms.tool_names
-    offered = {spec.name for spec in world.toolbox.specs}
+    offered = {spec.name for spec in resources.toolbox.specs}
     copied.agents = {**_graphs(more), **graph.agents}
     copied.called = graph.called | (offered & set(more))
     copied.handoffs = graph.handoffs | (copied.called & set(_taking_over(more)))

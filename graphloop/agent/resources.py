@@ -386,7 +386,7 @@ def _prefix(label: str) -> str:
 
 
 def active_names(
-    given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
+    given: Sequence[str], tools: Sequence[ToolSpec], resources: AgentResources
 ) -> tuple[str, ...]:
     """Check the names in `active_tools`, and return them with the names of the loop's own tools.
 
@@ -394,4 +394,4 @@ def active_names(
         ConfigError: no tool has one of the names.
     """
     known = checked_tool_names("active_tools", given, tools)
-    return (*known, *(name for name in world.own if name not in known))
+    return (*known, *(name for name in resources.own if name not in known))
