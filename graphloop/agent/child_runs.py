@@ -14,17 +14,18 @@ from typing import Any, Final, Generic, TypeVar, final
 import pydantic
 from msgspec import Struct
 
-from ..driver import ChildRun, Ports
+from ..driver import ChildRun, Ports, Price
 from ..effects import StartRun
 from ..errors import ConfigError
 from ..events import Started
 from ..graph import NodeGraph
 from ..run import Run
 from ..tools import Approval, DepsNeed, Parameters, Tool, model_parameters
-from ..values import Message, SystemMessage, evolve
+from ..values import Message, Reply, SystemMessage, evolve
 from .answers import approver_below
 from .inherited_limits import beyond_watch, gates_below, setup_below
-from .resources import AgentResources, price_below
+from .options import Options
+from .resources import AgentResources
 from .sub_agents import AgentTool, Brief, Opener, Plan
 from .terms import RunTerms
 
@@ -80,7 +81,7 @@ class ChildOpener(Struct, Generic[S], frozen=True):
             secret=ports.secret,
             path=(*ports.path, effect.key),
             resumable=ports.resumable,
-            price=price_below(terms.options, own.price, ports.price),
+            price=_price_below(terms.options, own.price, ports.price),
             stoppable=ports.stoppable,
             clock=ports.clock,
             wrong=ports.wrong,
@@ -215,3 +216,21 @@ def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
 
 def _graphs(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:
     return {name: graph_of(plan.opener) for name, plan in plans.items()}
+
+
+def _price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:
+    """Return the function that prices the replies of a child run.
+
+    The child's own `price` or `prices` come first, then the parent's price, then the price table
+    for the child's model.
+    """
+    if above is None or options.price is not None or options.prices:
+        return own
+    if own is None:
+        return above
+
+    def price(reply: Reply) -> float | None:
+        cost_usd = above(reply)
+        return own(reply) if cost_usd is None else cost_usd
+
+    return price

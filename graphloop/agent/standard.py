@@ -242,7 +242,7 @@ def _nodes(
     """Return the nodes of the standard loop, with parameters from the agent's options."""
     _refuse_idle(options, resources, conditions)
     gate, active = options.gate, options.active_tools
-    compaction = _summarizing(options.compaction, resources)
+    compaction = _compaction(options.compaction, resources, fallbacks)
     specs, hold = resources.toolbox.specs, not options.run_ungated
     if active is not None:
         active = active_names(active, specs, resources)
@@ -304,7 +304,7 @@ def _refuse_idle(
     if options.compact and options.compaction is None:
         raise ConfigError(
             "`compact` has no effect without `compaction`, which says when a conversation is too "
-            "long. Fix: give `compaction=Compaction(context_window=…)`."
+            "long. Fix: give `compaction=Compaction()`."
         )
     for option in ("approval_ttl_s", "approval_secret"):
         if options.given.get(option) is not None and not _may_ask(options, resources):
@@ -341,9 +341,19 @@ def _tool_choice(
     return choice
 
 
-def _summarizing(compaction: Compaction | None, resources: AgentResources) -> Compaction | None:
-    """Return the compaction, with its summary model added to the models of the runs."""
-    if compaction is None or compaction.summary_model in {"", *resources.models}:
+def _compaction(
+    compaction: Compaction | None, resources: AgentResources, fallbacks: Sequence[str]
+) -> Compaction | None:
+    """Return the compaction with a context window, and add its summary model to the runs' models.
+
+    Raises:
+        ConfigError: `context_window` is left out, and no published one is known.
+    """
+    if compaction is None:
+        return None
+    if compaction.context_window is None:
+        compaction = evolve(compaction, context_window=resources.window(fallbacks))
+    if compaction.summary_model in {"", *resources.models}:
         return compaction
     return evolve(compaction, summary_model=resources.add_model(compaction.summary_model))
 
