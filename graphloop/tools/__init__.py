@@ -14,7 +14,16 @@ from .dependencies import (
     kind_name,
     uncovered,
 )
-from .execution import UNREAD, TooLate, awaited, leave, run_sync, within, yes_or_no
+from .execution import (
+    UNREAD,
+    FirstSteps,
+    TooLate,
+    awaited,
+    leave,
+    run_sync,
+    within,
+    yes_or_no,
+)
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
 from .needs import CallSpending, ToolAsks, kept, metered, paid
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, NotFound, legal_name
@@ -56,6 +65,7 @@ __all__ = [
     "CallSpending",
     "Closable",
     "DepsNeed",
+    "FirstSteps",
     "Found",
     "Gates",
     "JsonSchema",
