@@ -25,7 +25,7 @@ from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
 from ..states import known_state_type
-from ..stores import Closes, Codec, MemoryStore, Store, check_state, open_store, running_loop
+from ..stores import Closes, Codec, MemoryStore, Store, check_state, running_loop
 from ..tools import AnyTool, Closable, Toolbox, check_deps, kind_name, run_sync
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, deps_needs, facts_of, nesting_of, runs_one_at_a_time
@@ -102,7 +102,7 @@ class SharedResources:
             left = next((known for known in tuple(self._stores) if known.is_closed()), None)
             store = None if left is None else self._stores.pop(left, None)
             # Child runs have states of other types, so the codec reads plain JSON.
-            self._stores[loop] = store or open_store(given, Codec())
+            self._stores[loop] = store or stores.open_store(given, Codec())
         return self._stores[loop]
 
     def stored(self) -> Store:

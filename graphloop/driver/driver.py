@@ -63,7 +63,11 @@ class AsyncDriver(Generic[S]):
         self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
-        timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
+        timer = (
+            None
+            if ports.step_s is None
+            else StepTimer(ports.step_s, partial(self.abort, timeout=True))
+        )
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
@@ -115,7 +119,7 @@ class AsyncDriver(Generic[S]):
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
 
-    def abort(self, reason: str = "", *, after_step: bool = False) -> None:
+    def abort(self, reason: str = "", *, after_step: bool = False, timeout: bool = False) -> None:
         """End the run now: cancel its pending effects, and give every tool call a result.
 
         Call this method from the event loop that drives the run.
@@ -123,15 +127,13 @@ class AsyncDriver(Generic[S]):
         Args:
             reason: the reason for the abort, which is journaled.
             after_step: whether the turn in progress is finished first.
+            timeout: whether a time limit ends the run, so that it ends as `timeout`.
         """
         if not after_step:
-            self._stop(Cancelled(self._ports.clock(), reason))
+            self._stop(Cancelled(self._ports.clock(), reason, timeout=timeout))
         elif self._abort is None and not self._ends_after_turn:
             self._ends_after_turn = True
             self._tell(Cancelled(self._ports.clock(), reason, after_step=True))
-
-    def _expire(self, reason: str) -> None:
-        self._stop(Cancelled(self._ports.clock(), reason, timeout=True))
 
     def _stop(self, cancelled: Cancelled) -> None:
         if not self._is_stopped:  # The first of `abort` and `leave` counts.
