@@ -42,16 +42,18 @@ __all__ = [
 S = TypeVar("S")
 
 
-def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Message, ...]:
-    """Return the initial conversation from a journal's `Started` event; empty if it is missing.
+def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Sequence[Message], bool]:
+    """Return the initial conversation of a journal, and whether the agent's instructions lead it.
 
-    If `instructed`, the agent has instructions, which lead the journal's conversation; the returned
-    conversation lacks them.
+    The conversation is empty if the journal's `Started` event is missing.
+
+    Args:
+        events: the journal.
+        instructed: whether the agent has instructions.
     """
     first = events[0] if events else None
     messages = first.messages if isinstance(first, Started) else ()
-    leads = instructed and isinstance(next(iter(messages), None), SystemMessage)
-    return tuple(messages[leads:])
+    return messages, instructed and isinstance(next(iter(messages), None), SystemMessage)
 
 
 def first_misfit(graph: NodeGraph[Any], events: Sequence[Event], ports: Ports[Any]) -> int:
