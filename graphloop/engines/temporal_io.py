@@ -20,10 +20,9 @@ from datetime import timedelta
 from typing import Final, final
 
 from temporalio import activity
-from temporalio.api.workflowservice.v1 import DescribeNamespaceRequest
 from temporalio.client import Client
 from temporalio.envconfig import ClientConfig
-from temporalio.service import RPCError, RPCStatusCode
+from temporalio.service import RPCError
 from temporalio.worker import Worker
 
 from ..errors import ConfigError, StoreError, UnknownRun
@@ -90,7 +89,7 @@ class TemporalIo:
         """Connect to Temporal, and take legs from the queue of each agent.
 
         Raises:
-            ConfigError: no server answers, or it has no such namespace.
+            ConfigError: no server answers.
         """
         await self._pull.open()
         client = self._client = await _connected(self._address, self._namespace)
@@ -120,12 +119,15 @@ class TemporalIo:
         Raises:
             ConfigError: Temporal hands out no more legs to this worker.
         """
+        assert self._client is not None, "the engine is open"
         for serving in self._serving.values():
-            if serving.done() and (error := serving.exception()) is not None:
+            if serving.done() and (failed := serving.exception()) is not None:
+                name = self._client.namespace
                 raise ConfigError(
-                    f"engine temporal: expected a server that hands out legs, found: {error}. Fix: "
-                    "let the worker reach it, and start the worker again."
-                ) from error
+                    f"engine temporal: expected namespace {name!r} to hand out legs, found: "
+                    f"{_told(failed)}. Fix: let the worker reach it, or make it with "
+                    f"`temporal operator namespace create --namespace {name}`."
+                ) from failed
         if self._relaying is None or self._relaying.done():
             self._relaying = asyncio.create_task(self._relay())
 
@@ -139,9 +141,11 @@ class TemporalIo:
     async def close(self) -> None:
         """Tell Temporal how the last legs ended, unless it does not answer in time."""
         if tasks := [*self._serving.values(), *self._closing]:
-            _, late = await asyncio.wait(tasks, timeout=ANSWER_S)
+            ended, late = await asyncio.wait(tasks, timeout=ANSWER_S)
             for task in late:
                 task.cancel()
+            for task in ended:  # `look` has told it.
+                task.exception()
 
     async def _relay(self) -> None:
         """Wake the workflows of runs that wait, as many as there are free slots."""
@@ -195,36 +199,26 @@ class TemporalIo:
 
 
 async def _connected(address: str | None, namespace: str | None) -> Client:
-    """Return a client of a server that answers, and has the namespace.
+    """Return a client of a server that answers.
 
     Raises:
         ConfigError: there is none.
     """
-    where, name = address or HOST, namespace or NAMESPACE
+    where = address or HOST
     try:
         config = ClientConfig.load_client_connect_config()
         where = config["target_host"] = address or config.get("target_host", HOST)
-        name = config["namespace"] = namespace or config.get("namespace", NAMESPACE)
+        config["namespace"] = namespace or config.get("namespace", NAMESPACE)
         async with asyncio.timeout(ANSWER_S):
-            client = await Client.connect(**config)
-            await client.workflow_service.describe_namespace(
-                DescribeNamespaceRequest(namespace=name)
-            )
-    except RPCError as error:
-        if error.status == RPCStatusCode.NOT_FOUND:
-            raise ConfigError(
-                f"--temporal-namespace: expected a namespace of the server at {where}, found "
-                f"{name!r}. Fix: temporal operator namespace create --namespace {name}"
-            ) from error
-        raise _unanswered(where, error) from error
+            return await Client.connect(**config)
     except (RuntimeError, TimeoutError, ValueError) as error:
-        raise _unanswered(where, error) from error
-    return client
+        said = _told(error) or f"no answer within {ANSWER_S:g} s"
+        raise ConfigError(
+            f"engine temporal: expected a Temporal server at {where}, found: {said}. Fix: start "
+            "one (`temporal server start-dev`), or give the address of yours."
+        ) from error
 
 
-def _unanswered(where: str, error: Exception) -> ConfigError:
-    said = str(error) or f"no answer within {ANSWER_S:g} s"
-    return ConfigError(
-        f"engine temporal: expected a Temporal server at {where}, found: {said}. Fix: start one "
-        "(`temporal server start-dev`), or give the address of yours."
-    )
+def _told(error: BaseException) -> str:
+    """Return the error without the frame of gRPC that Temporal puts behind it."""
+    return str(error.__cause__ or error).partition(": Status {")[0]
