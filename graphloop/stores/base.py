@@ -4,8 +4,7 @@ Every store is a `Store`. Optional abilities are separate protocols, to be teste
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
 all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Bulk` (several
 journals in one write), `Lookup` (whether one run exists), `Meters` (what a fleet has used) and
-`Closes`. `diagnosis` has the ability of a store that an operator surveys, and the room `engines`
-that of a database that tells an engine of runs.
+`Closes`. The modules `diagnosis` and `engines` have abilities for an operator and for an engine.
 """
 
 from __future__ import annotations
@@ -106,8 +105,7 @@ class RunRecord(Struct, frozen=True):
         asks: the questions that the run waits for; while a driver has the run, those that it waited
             for when the driver claimed it.
         target: the target of `graphloop run` ("module:agent"); empty if none was recorded.
-        refusals: why a blocked run is blocked, by each revision of the code that cannot drive it;
-            the latest is the last.
+        refusals: why a blocked run is blocked, by each revision of code; the latest is the last.
     """
 
     run_id: str
@@ -133,8 +131,7 @@ class Store(Protocol):
     def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
         """Append events to a run's journal; the first new event gets the number `seq`, from 1 on.
 
-        The store saves all of the events or none. If the caller is cancelled meanwhile, only `load`
-        can tell whether the events were saved.
+        The store saves all of them or none. After a cancellation, only `load` can tell which.
 
         Raises:
             StoreError: `seq` is not the next number of this run, or an event cannot be written.
@@ -188,8 +185,7 @@ class Leases(Protocol):
     ) -> None:
         """End the claim on a run, and record the run's status and its pending questions.
 
-        If an answer came that the driver has not read, a parked run becomes "ready": the driver
-        parked it without knowing of the answer, and no answer may be forgotten.
+        If an answer came that the driver has not read, a parked run becomes "ready".
 
         Args:
             run_id: the run's id.
@@ -208,9 +204,9 @@ class Leases(Protocol):
 
 @runtime_checkable
 class Mailbox(Protocol):
-    """Keeps answers and commands to a run for its driver; of two with one key, the first stays.
+    """Keeps answers, commands and news for a run's driver; of two with one key, the first stays.
 
-    An answer or a command makes a parked run "ready", in the same transaction.
+    Each makes a parked run "ready", in the same transaction.
     """
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
@@ -218,7 +214,7 @@ class Mailbox(Protocol):
 
         Args:
             run_id: the run's id.
-            key: the key of the question (`Ask.key`), or of a command (`journals.RunCommand.key`).
+            key: the key of the question (`Ask.key`), or of a command (`signals.RunCommand.key`).
             signal_id: an id of this answer; sending the same id twice counts as one answer.
             data: the answer, as text.
 
@@ -267,7 +263,7 @@ class Catalog(Protocol):
         ...
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs in the order of their creation, or only `root` and its descendants.
+        """Return all runs in the order of their creation, or `root` and its descendants alone.
 
         With a `root`, the cost depends only on the number of its descendants.
         """
@@ -292,24 +288,34 @@ class Backlog(Protocol):
         """Return ids of runs that a driver could take further now, at most `limit`.
 
         These runs are ready or interrupted, or their time to wake has come; or they are blocked,
-        and no refusal has one of the caller's revisions. A child run is not among them: its root
-        run drives it. The caller claims a run before it drives it, so that two callers with the
-        same ids do no harm.
+        and no refusal has one of the caller's revisions. Of child runs, only placed ones (`place`)
+        are among them. The caller claims a run before it drives it: two callers do no harm.
 
         Args:
-            graphs: the names of the graphs whose runs the caller can drive.
+            graphs: the names of the graphs whose runs and placed children the caller can drive.
             limit: the maximum number of ids.
             revisions: the revisions of the caller's code; without any, no blocked run waits.
 
         Returns:
             Interrupted and blocked runs first, then those with an answer, then new ones. Of each,
-            those of the highest priority first; of these, the runs of the tenants in turn, so that
-            a tenant with fewer runs under way comes sooner; of a tenant, the oldest first.
+            those of the highest priority first; of these, the tenants' runs in turn, those of a
+            tenant with fewer runs under way sooner; of a tenant, the oldest first.
         """
         ...
 
     async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
         """Record for whom a run is driven, and how urgent it is; by default for "", with 0.
+
+        Raises:
+            UnknownRun: the store has no run with this id.
+        """
+        ...
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line.
+
+        Its end and each change of its questions then wake the next run above that drivers take:
+        the transaction puts news into that run's mailbox.
 
         Raises:
             UnknownRun: the store has no run with this id.

@@ -1,10 +1,4 @@
-"""Helpers for all stores: commands, copies of runs, parents by run id, and errors about runs.
-
-A command is what a caller without the code of a run tells its driver, through the run's mailbox. A
-mailbox keeps commands beside answers, under keys of their own. The key of an answer begins with a
-name, and the key of a command with a slash, so no command takes the place of an answer. A run has
-one cancellation: of several, the first counts.
-"""
+"""Helpers for all stores: copies of runs, parents by run id, and errors about runs."""
 
 from __future__ import annotations
 
@@ -16,12 +10,11 @@ from collections.abc import (
     Collection,
     Container,
     Iterable,
-    Iterator,
     Mapping,
     Sequence,
 )
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, NamedTuple
 
 from msgspec import Struct
 from msgspec.json import Decoder
@@ -32,21 +25,15 @@ from ..events import Cancelled, ChildEnded, Event, Started
 from .base import Ask, Bulk, Catalog, Lookup, Refusal, RunRecord, RunStatus, Store
 
 __all__ = [
-    "COMMANDS_FROM",
-    "COMMANDS_UPTO",
     "NAMED_MAX",
     "OVER",
-    "CommandKind",
     "PlaceInLine",
-    "RunCommand",
     "WantedPage",
-    "commands_in",
     "family_of",
     "fork",
     "graph_name_of",
     "has_run",
     "in_turn",
-    "is_command",
     "is_within",
     "keep_all",
     "out_of_order",
@@ -72,33 +59,8 @@ QUESTION: Final = re.compile(r"\.[0-9]+$")
 NAMED_MAX: Final = 10
 """The maximum number of runs that a survey names of each kind."""
 
-CommandKind: TypeAlias = Literal["cancel", "steer", "follow_up"]
-
-COMMANDS_FROM: Final = "/"
-COMMANDS_UPTO: Final = chr(ord(COMMANDS_FROM) + 1)
-"""All keys of commands are in this range, in the order of code points; no other key is."""
-
 RUNS_TOLD: Final = 10
 """The maximum number of known runs that the error about an unknown run lists."""
-
-
-class RunCommand(Struct, frozen=True, gc=False):
-    """A command to the driver of a run.
-
-    Attributes:
-        kind: whether the driver ends the run, or adds a message for its next turn or its end.
-        text: the reason of a cancellation, or the message.
-        signal_id: an id of the command; sending the same id twice counts as one command.
-    """
-
-    kind: CommandKind
-    text: str
-    signal_id: str
-
-    @property
-    def key(self) -> str:
-        """The key under which a mailbox keeps the command."""
-        return "/cancel" if self.kind == "cancel" else f"/{self.kind}/{self.signal_id}"
 
 
 class WantedPage(Struct, frozen=True, gc=False):
@@ -108,19 +70,6 @@ class WantedPage(Struct, frozen=True, gc=False):
     graph: str | None
     after: str
     limit: int
-
-
-def is_command(key: str) -> bool:
-    """Whether a mailbox keeps a command under this key, rather than an answer."""
-    return key.startswith(COMMANDS_FROM)
-
-
-def commands_in(posted: Mapping[str, str]) -> Iterator[RunCommand]:
-    """Yield the commands in a mailbox, in the order in which they came; leave out the answers."""
-    for key, text in posted.items():
-        if is_command(key):
-            kind, _, signal_id = key[1:].partition("/")
-            yield RunCommand(cast("CommandKind", kind), text, signal_id)  # As `key` wrote it.
 
 
 OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})

@@ -243,6 +243,10 @@ class SqliteStore:
             lambda connection: sqlite_journal.enlist_run(connection, run_id, tenant, priority)
         )
 
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+        await self._writer.do(partial(sqlite_journal.place_run, run_id=run_id))
+
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
         await self._writer.do(partial(sqlite_journal.forget_refusals, revisions=revisions))

@@ -13,7 +13,15 @@ from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
 from .sqlite_schema import entry_id
 
-__all__ = ["Addition", "append", "enlist_run", "forget_refusals", "note_target", "post"]
+__all__ = [
+    "Addition",
+    "append",
+    "enlist_run",
+    "forget_refusals",
+    "note_target",
+    "place_run",
+    "post",
+]
 
 
 class Addition(Struct, frozen=True, gc=False):
@@ -74,18 +82,19 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
         )
         if updated.rowcount == 1:
             return number
-    values = after, now, until, addition.graph, run_id, seq, tenant.name
+    agent = "" if "/" in run_id else addition.graph
+    values = after, now, until, addition.graph, agent, run_id, seq, tenant.name
     if epoch is None:
         row = connection.execute(
             "UPDATE run SET next_seq = ?, updated = ?, lease_until = iif(owner IS NULL, 0.0, ?), "
-            "graph = iif(next_seq = 1, ?, graph) "
+            "graph = iif(next_seq = 1, ?, graph), agent = iif(next_seq = 1, ?, agent) "
             "WHERE run_id = ? AND next_seq = ? AND (owner IS NULL OR owner = ?) RETURNING number",
             values,
         ).fetchone()
     else:
         row = connection.execute(
             "UPDATE run SET next_seq = ?, updated = ?, lease_until = ?, "
-            "graph = iif(next_seq = 1, ?, graph) "
+            "graph = iif(next_seq = 1, ?, graph), agent = iif(next_seq = 1, ?, agent) "
             "WHERE run_id = ? AND next_seq = ? AND owner = ? AND epoch = ? RETURNING number",
             (*values, epoch),
         ).fetchone()
@@ -150,6 +159,17 @@ def enlist_run(connection: Connection, run_id: str, tenant: str, priority: int) 
     connection.execute(
         "UPDATE run SET tenant = ?, priority = ? WHERE run_id = ?", (tenant, priority, run_id)
     )
+
+
+def place_run(connection: Connection, run_id: str) -> None:
+    """Let the workers of the root's agent take a child run, in its root's place in line."""
+    placed = connection.execute(
+        "UPDATE run SET (agent, tenant, priority) = (SELECT agent, tenant, priority FROM run "
+        "WHERE run_id = ?) WHERE run_id = ? AND agent = '' AND next_seq > 1",
+        (run_id.partition("/")[0], run_id),
+    )
+    if placed.rowcount == 0:
+        _require(connection, run_id)
 
 
 def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:

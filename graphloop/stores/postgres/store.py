@@ -248,6 +248,14 @@ class PostgresStore:
 
         await self._queued(Job(run_id, work))
 
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.place(link, run_id)
+
+        await self._queued(Job(run_id, work))
+
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
 
