@@ -29,9 +29,13 @@ from .base import (
 from .codec import Codec, typed_events
 from .journals import (
     OVER,
+    CommandKind,
+    RunCommand,
+    commands_in,
     fork,
     graph_name_of,
     has_run,
+    is_command,
     keep_all,
     paged,
     parent_of,
@@ -41,7 +45,6 @@ from .journals import (
 from .memory import MemoryStore, running_loop
 from .opening import has_scheme, open_store, shown_address
 from .round_trip import check_callback_answer, check_state
-from .signals import CommandKind, RunCommand, commands_in, is_command
 
 if TYPE_CHECKING:
     from .diagnosis import (

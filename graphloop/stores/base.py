@@ -214,7 +214,7 @@ class Mailbox(Protocol):
 
         Args:
             run_id: the run's id.
-            key: the key of the question (`Ask.key`), or of a command (`signals.RunCommand.key`).
+            key: the key of the question (`Ask.key`), or of a command (`journals.RunCommand.key`).
             signal_id: an id of this answer; sending the same id twice counts as one answer.
             data: the answer, as text.
 

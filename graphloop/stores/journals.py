@@ -1,8 +1,16 @@
-"""Helpers for all stores: copies of runs, parents by run id, and errors about runs."""
+"""Helpers for all stores: commands, news, copies of runs, parents by run id, and errors about runs.
+
+A command is what a caller without the code of a run tells its driver, through the run's mailbox. A
+mailbox keeps commands beside answers, under keys of their own. The key of an answer begins with a
+name, and the key of a command with a slash, so no command takes the place of an answer. A run has
+one cancellation: of several, the first counts.
+
+News tells that a child run, which other workers drive, has ended or asks something. It says nothing
+more: it wakes the run above, whose driver reads the child's journal.
+"""
 
 from __future__ import annotations
 
-import re
 import sys
 from collections import Counter
 from collections.abc import (
@@ -10,14 +18,14 @@ from collections.abc import (
     Collection,
     Container,
     Iterable,
+    Iterator,
     Mapping,
     Sequence,
 )
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias, cast
 
 from msgspec import Struct
-from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
@@ -25,55 +33,104 @@ from ..events import Cancelled, ChildEnded, Event, Started
 from .base import Ask, Bulk, Catalog, Lookup, Refusal, RunRecord, RunStatus, Store
 
 __all__ = [
-    "NAMED_MAX",
+    "COMMANDS_FROM",
+    "COMMANDS_UPTO",
     "OVER",
+    "CommandKind",
     "PlaceInLine",
-    "WantedPage",
-    "family_of",
+    "RunCommand",
+    "above",
+    "commands_in",
     "fork",
     "graph_name_of",
     "has_run",
     "in_turn",
+    "is_command",
     "is_within",
     "keep_all",
+    "news_key",
     "out_of_order",
     "paged",
     "parent_of",
-    "reason_in",
-    "records_of",
     "refusals_after",
-    "refusals_in",
     "renamed",
+    "tells_parent",
     "those_within",
     "unknown_run",
     "wake_at",
-    "within_bounds",
 ]
 
-ASKS: Final = Decoder(tuple[Ask, ...])
-REFUSALS: Final = Decoder(tuple[Refusal, ...])
-AFTER_SLASH: Final = chr(ord("/") + 1)
-QUESTION: Final = re.compile(r"\.[0-9]+$")
-"""The end of the id of a question of a chat, which reads the question before it: "chat.2"."""
+CommandKind: TypeAlias = Literal["cancel", "steer", "follow_up"]
 
-NAMED_MAX: Final = 10
-"""The maximum number of runs that a survey names of each kind."""
+COMMANDS_FROM: Final = "/"
+COMMANDS_UPTO: Final = chr(ord(COMMANDS_FROM) + 1)
+"""All keys of commands and of news are in this range, in the order of code points; no other is."""
+
+NEWS: Final = "/child/"
+"""The beginning of the keys of news about child runs."""
 
 RUNS_TOLD: Final = 10
 """The maximum number of known runs that the error about an unknown run lists."""
 
 
-class WantedPage(Struct, frozen=True, gc=False):
-    """A page of a listing, as `Catalog.page` is asked for it."""
+class RunCommand(Struct, frozen=True, gc=False):
+    """A command to the driver of a run.
 
-    statuses: Collection[RunStatus]
-    graph: str | None
-    after: str
-    limit: int
+    Attributes:
+        kind: whether the driver ends the run, or adds a message for its next turn or its end.
+        text: the reason of a cancellation, or the message.
+        signal_id: an id of the command; sending the same id twice counts as one command.
+    """
+
+    kind: CommandKind
+    text: str
+    signal_id: str
+
+    @property
+    def key(self) -> str:
+        """The key under which a mailbox keeps the command."""
+        return "/cancel" if self.kind == "cancel" else f"/{self.kind}/{self.signal_id}"
+
+
+def is_command(key: str) -> bool:
+    """Whether a mailbox keeps a command or news under this key, rather than an answer."""
+    return key.startswith(COMMANDS_FROM)
+
+
+def commands_in(posted: Mapping[str, str]) -> Iterator[RunCommand]:
+    """Yield the commands in a mailbox, in the order in which they came."""
+    for key, text in posted.items():
+        if is_command(key) and not key.startswith(NEWS):
+            kind, _, signal_id = key[1:].partition("/")
+            yield RunCommand(cast("CommandKind", kind), text, signal_id)  # As `key` wrote it.
 
 
 OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})
 """The statuses of runs that have ended."""
+
+
+def news_key(run_id: str, epoch: int) -> str:
+    """Return the key of the news that a child run's driver leaves when it ends this claim."""
+    return f"{NEWS}{run_id}:{epoch}"
+
+
+def tells_parent(left: tuple[RunStatus, object], found: tuple[RunStatus, object]) -> bool:
+    """Whether the run above has to know how a driver has left a child run.
+
+    Args:
+        left: the child's status now, and its questions.
+        found: the same from before the driver.
+    """
+    if left[0] in OVER:
+        return found[0] not in OVER
+    return left[0] == "parked" and left[1] != found[1]
+
+
+def above(run_id: str) -> tuple[str, ...]:
+    """Return the ids of the runs above a child run, the nearest first; () for a root run."""
+    parts = run_id.split("/")
+    return tuple(["/".join(parts[:at]) for at in range(len(parts) - 1, 0, -1)])
+
 
 PAGE: Final = 200
 """The most runs that a listing reads at once."""
@@ -120,59 +177,9 @@ def is_within(run_id: str, root: str) -> bool:
     return run_id == root or run_id.startswith(f"{root}/")
 
 
-def within_bounds(root: str) -> tuple[str, str, str, str]:
-    """Return the ids of `root` and its parent, and the range of the ids of its descendants.
-
-    The ids from the third text up to, but without, the fourth are neighbours in an index.
-    """
-    return root, root.rpartition("/")[0], f"{root}/", f"{root}{AFTER_SLASH}"
-
-
-def records_of(
-    rows: Collection[tuple[Any, ...]], root: str | None, *, cut: bool = False
-) -> tuple[RunRecord, ...]:
-    """Return the records of the rows of a database, without the parent of `root`.
-
-    A row has the run's id, graph, status, number of events, two times, questions, target and
-    refusals. If the rows are `cut` out of more, the parents of their runs need not be among them.
-    """
-    known = {row[0].rpartition("/")[0] if cut else row[0] for row in rows}
-    return tuple(
-        RunRecord(
-            run_id,
-            graph,
-            status,
-            events,
-            created_at,
-            updated_at,
-            parent=parent_of(run_id, known),
-            asks=ASKS.decode(asks),
-            target=target,
-            refusals=refusals_in(refusals),
-        )
-        for run_id, graph, status, events, created_at, updated_at, asks, target, refusals in rows
-        if root is None or is_within(run_id, root)
-    )
-
-
 def refusals_after(kept: Iterable[Refusal], refusal: Refusal) -> tuple[Refusal, ...]:
     """Return the refusals of a run with this one as the last; each code has one."""
     return (*[one for one in kept if one.revision != refusal.revision], refusal)
-
-
-def refusals_in(data: bytes) -> tuple[Refusal, ...]:
-    """Return the refusals that a database keeps for a run."""
-    return REFUSALS.decode(data)
-
-
-def reason_in(data: bytes) -> str:
-    """Return why a run is blocked, by its last refusal; empty if it is not told."""
-    return next((one.reason for one in reversed(refusals_in(data))), "")
-
-
-def family_of(run_id: str) -> str:
-    """Return the id of a run's root; of a question of a chat, the id of the chat."""
-    return QUESTION.sub("", run_id.partition("/")[0])
 
 
 def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | None:

@@ -19,15 +19,18 @@ from ..events import Event
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import (
     PlaceInLine,
+    above,
     graph_name_of,
     in_turn,
+    is_command,
     is_within,
+    news_key,
     out_of_order,
     parent_of,
     refusals_after,
+    tells_parent,
     wake_at,
 )
-from .signals import above, is_command, news_key, tells_parent
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 

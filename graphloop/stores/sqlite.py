@@ -25,7 +25,8 @@ from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSta
 from .beginnings import Beginnings
 from .codec import Codec
 from .diagnosis import Survey
-from .journals import WantedPage, graph_name_of, unknown_run, wake_at
+from .journals import graph_name_of, unknown_run, wake_at
+from .rows import WantedPage
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability

@@ -24,10 +24,10 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
-from .base import Ask, Refusal, ReleaseStatus
-from .journals import refusals_after, refusals_in
+from .base import Ask, Refusal, ReleaseStatus, RunStatus
+from .journals import above, news_key, refusals_after, tells_parent
 from .memory import Claims
-from .signals import above, news_key, tells_parent
+from .rows import refusals_in
 
 __all__ = [
     "LapsedClaim",
@@ -187,8 +187,10 @@ def give_back(
     status = standing.status
     refusals: tuple[Refusal, ...] = ()
     known = "SELECT refusals, agent, status, asks FROM run WHERE run_id = ?"
-    row = connection.execute(known, (run_id,)).fetchone() or (b"[]", "", status, asks)
-    kept, agent, *found = row
+    found: tuple[bytes, str, RunStatus, bytes] = connection.execute(
+        known, (run_id,)
+    ).fetchone() or (b"[]", "", status, asks)
+    kept, agent = found[:2]
     if standing.refusal is not None:
         refusals = refusals_after(refusals_in(kept), standing.refusal)
     released = connection.execute(
@@ -203,7 +205,7 @@ def give_back(
             *(run_id, tenant.name, left.epoch),
         ),
     )
-    if agent and released.rowcount and tells_parent((status, asks), (found[0], found[1])):
+    if agent and released.rowcount and tells_parent((status, asks), found[2:]):
         _wake_above(connection, tenant, run_id, left.epoch)
     _forget_empty(connection, run_id)
     return left

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from .base import Change
 from .beginnings import PART
 from .diagnosis import Survey, WaitingRuns
-from .journals import NAMED_MAX, family_of, reason_in
+from .rows import NAMED_MAX, family_of, reason_in
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id
 

@@ -18,14 +18,8 @@ from .base import ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
-from .journals import (
-    PlaceInLine,
-    WantedPage,
-    in_turn,
-    records_of,
-    within_bounds,
-)
-from .signals import COMMANDS_FROM, COMMANDS_UPTO
+from .journals import COMMANDS_FROM, COMMANDS_UPTO, PlaceInLine, in_turn
+from .rows import WantedPage, records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 

@@ -23,9 +23,9 @@ from msgspec.json import encode
 
 from ...errors import Fenced, RunBusy, StoreError
 from ..base import Ask, Refusal, ReleaseStatus
-from ..journals import refusals_after, refusals_in
+from ..journals import above, news_key, refusals_after, tells_parent
 from ..memory import Claims
-from ..signals import above, news_key, tells_parent
+from ..rows import refusals_in
 from .schema import CHANNEL, LOCK_CLASS, Link
 
 __all__ = [

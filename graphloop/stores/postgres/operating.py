@@ -8,7 +8,7 @@ from typing import Final, LiteralString, TypeVar
 from ..base import Change
 from ..beginnings import PART
 from ..diagnosis import Survey, WaitingRuns
-from ..journals import NAMED_MAX, family_of, reason_in
+from ..rows import NAMED_MAX, family_of, reason_in
 from .schema import Link
 
 __all__ = ["change_fleet_meters", "delete_old", "surveyed"]

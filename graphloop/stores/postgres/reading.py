@@ -12,8 +12,8 @@ from ..base import RunRecord
 from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
-from ..journals import WantedPage, records_of, within_bounds
-from ..signals import COMMANDS_FROM, COMMANDS_UPTO
+from ..journals import COMMANDS_FROM, COMMANDS_UPTO
+from ..rows import WantedPage, records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep
 from .schema import Link

@@ -26,7 +26,8 @@ from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSt
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import WantedPage, graph_name_of, wake_at
+from ..journals import graph_name_of, wake_at
+from ..rows import WantedPage
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
