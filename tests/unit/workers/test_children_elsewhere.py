@@ -311,8 +311,14 @@ def starting(kind: str, place: Place) -> Graph[None]:
             node = Parallel(branches, place=place, concurrency=1)
         case _:
             node = MapOver("worker", 3, "lines", place=place)
-    append = Append()
-    return Graph("fan", node, {node: {Answered: append, ...: END}, append: {...: END}})
+    plan, planned, added = Child("worker", name="plan", prompt="work"), Append("planned"), Append()
+    edges = {
+        plan: {Answered: planned, ...: END},
+        planned: {...: node},
+        node: {Answered: added, ...: END},
+        added: {...: END},
+    }
+    return Graph("fan", plan, edges)
 
 
 @pytest.mark.parametrize("kind", ["child", "sub_graph", "parallel", "map_over"])
@@ -334,7 +340,7 @@ async def test_each_node_that_starts_runs_can_place_them(kind: str) -> None:
         assert (set(driven) == {"r"}) is (place == "here")
 
     assert told[0] == told[1]
-    assert told[0][2] > 2
+    assert told[0][2] > 3
 
 
 @pytest.mark.parametrize(
