@@ -264,8 +264,8 @@ async def test_a_root_that_waits_for_a_child_survives_its_worker(shared: Open) -
     assert waiting.was_stopped
 
 
-async def test_a_child_that_is_not_awaited_any_more_is_ended() -> None:
-    """Its root was ended by a process without workers, while a worker had the child."""
+async def test_a_child_is_told_that_its_root_was_ended_elsewhere() -> None:
+    """By a process without workers, while a worker had the child."""
     store = MemoryStore()
     agent = three_floors()
     await agent.runs(store).submit("go", run_id="r")
@@ -278,6 +278,22 @@ async def test_a_child_that_is_not_awaited_any_more_is_ended() -> None:
     driven = await taken(worker, store)
 
     assert driven == ["r/c0.0/c0.0"]
+    assert {one.status for one in await store.overview()} == {"cancelled"}
+
+
+async def test_a_child_that_is_not_awaited_any_more_is_ended() -> None:
+    """A driver that had lost its claim has begun it late, after the end of its root."""
+    late, store = MemoryStore(), MemoryStore()
+    agent, child = three_floors(), "r/c0.0/c0.0"
+    await agent.runs(late).submit("go", run_id="r")
+    await Worker([agent], late).drive("r")
+    for run_id in ("r", "r/c0.0"):
+        await store.append(run_id, 1, *await late.load(run_id))
+    await agent.runs(store).cancel("r", "enough")
+    await store.append(child, 1, *await late.load(child))
+    await store.place(child)
+
+    assert await taken(Worker([agent], store), store) == [child]
     assert {one.status for one in await store.overview()} == {"cancelled"}
 
 
