@@ -32,7 +32,6 @@ from .inputs import (
     messages_of,
 )
 from .journals import (
-    descendants,
     not_over,
     opening_of,
     other_revision,
@@ -209,7 +208,7 @@ def resume_run(
         approve = approver_alone(ports.approve, known)
         ports = evolve(ports, attended=attended, approve=approve, revision=revision)
         tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
-        driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
+        driver, below = AsyncDriver(terms.graph, ports, known.state), tree.descendants
         if tree.cancelled is not None:
             driver.abort(tree.cancelled)
         return RunHandle(

@@ -38,12 +38,12 @@ class Backlog(Protocol):
         """Return ids of runs that a driver could take further now, at most `limit`.
 
         These runs are ready or interrupted, or their time to wake or their deadline has come; or
-        they are blocked, and no refusal has one of the caller's revisions. A child run is not among
-        them: its root run drives it. The caller claims a run before it drives it, so that two
-        callers with the same ids do no harm.
+        they are blocked, and no refusal has one of the caller's revisions. Of child runs, only
+        placed ones (`place`) are among them. The caller claims a run before it drives it: two
+        callers do no harm.
 
         Args:
-            graphs: the names of the graphs whose runs the caller can drive.
+            graphs: the names of the graphs whose runs and placed children the caller can drive.
             limit: the maximum number of ids.
             revisions: the revisions of the caller's code; without any, no blocked run waits.
 
@@ -60,6 +60,17 @@ class Backlog(Protocol):
 
         Raises:
             StoreError: the run id is taken, or the event cannot be written.
+        """
+        ...
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line.
+
+        Its end and each change of its questions then wake the next run above that drivers take:
+        the transaction puts news into that run's mailbox.
+
+        Raises:
+            UnknownRun: the store has no run with this id.
         """
         ...
 

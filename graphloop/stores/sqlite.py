@@ -28,7 +28,8 @@ from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSta
 from .beginnings import Beginnings
 from .codec import Codec
 from .diagnosis import Survey
-from .journals import WantedPage, graph_name_of, unknown_run, wake_at
+from .journals import graph_name_of, unknown_run, wake_at
+from .rows import WantedPage
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -243,6 +244,10 @@ class SqliteStore:
     async def enlist(self, started: Started, place: Place) -> None:
         """Save the first event of a new run together with the run's place."""
         await self._append(replace(self._addition(started.run_id, 1, (started,)), place=place))
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+        await self._writer.do(partial(sqlite_journal.place_run, run_id=run_id))
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""

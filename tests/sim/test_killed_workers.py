@@ -12,12 +12,12 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from multiprocessing.connection import wait
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from pathlib import Path
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import pytest
 
@@ -68,18 +68,24 @@ def work(directory: Path, where: str, engine: EngineName) -> None:
     asyncio.run(worker.serve())
 
 
-class Crew:
-    """The worker processes."""
+Work: TypeAlias = Callable[[Path, str, EngineName], None]
 
-    def __init__(self, directory: Path, where: str, engine: EngineName) -> None:
+
+class Crew:
+    """The worker processes; each does `target`."""
+
+    def __init__(
+        self, directory: Path, where: str, engine: EngineName, target: Work = work
+    ) -> None:
         self._context: ForkServerContext = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["pytest", "tests.sim.test_killed_workers"])
         self._given = directory, where, engine
+        self._target = target
         self._done = 0
         self.workers: list[ForkServerProcess] = [self._hired() for _ in range(WORKERS)]
 
     def _hired(self) -> ForkServerProcess:
-        process = self._context.Process(target=work, args=self._given, daemon=True)
+        process = self._context.Process(target=self._target, args=self._given, daemon=True)
         process.start()
         return process
 
@@ -125,7 +131,9 @@ async def answered(store: SqliteStore | PostgresStore, records: Sequence[RunReco
             await store.post(record.run_id, ask.key, ask.key, data)
 
 
-async def until_all_are_over(store: SqliteStore | PostgresStore, crew: Crew) -> tuple[int, int]:
+async def until_all_are_over(
+    store: SqliteStore | PostgresStore, crew: Crew, kills_max: int = KILLS, stops_max: int = STOPS
+) -> tuple[int, int]:
     """Answer, kill and stop until each run is over; return the numbers of kills and stops."""
     chance = random.Random(SEED)  # noqa: S311 - a trial must be repeatable
     kills = stops = 0
@@ -137,7 +145,7 @@ async def until_all_are_over(store: SqliteStore | PostgresStore, crew: Crew) -> 
         await answered(store, records)
         place = chance.randrange(WORKERS)
         await asyncio.to_thread(wait, [crew.workers[place].sentinel], chance.uniform(0, 0.15))
-        left = KILLS - kills, STOPS - stops
+        left = kills_max - kills, stops_max - stops
         if left == (0, 0) or not crew.has_done_more():
             continue
         if chance.choices((True, False), left)[0]:
@@ -158,10 +166,58 @@ def approved_again(steps: Sequence[Step[None]]) -> Iterator[str]:
                 yield asked.key
 
 
-@pytest.mark.timeout(0 if NIGHTLY else 300)
-@pytest.mark.parametrize(
+class Found(NamedTuple):
+    """What runs have come to: their results by call, and the calls that people let run again."""
+
+    results: dict[str, ToolResult]
+    wanted_again: Counter[str]
+
+    def repeated(self, directory: Path) -> Counter[str]:
+        """Return how often each call that may not be repeated was, after a check of each.
+
+        A call that was begun again is one that a person wanted again, so often and no oftener.
+        """
+        counts = began(directory)
+        gated = Counter(
+            {
+                key: count - 1
+                for key, count in counts.items()
+                if count > 1 and self.results[key].name in ONCE
+            }
+        )
+        assert gated <= self.wanted_again
+        return gated
+
+
+def found_in(journals: Mapping[str, Sequence[Step[None]]]) -> Found:
+    """Return what runs have come to, after a check that each has ended with its answer."""
+    found = Found({}, Counter())
+    for run_id, steps in journals.items():
+        run = steps[-1].run
+        found.wanted_again.update(f"{run_id}:{key}" for key in approved_again(steps))
+        assert run.ended, run_id
+        assert_paired(run.messages)
+        assert "/" in run_id or latest_answer(run) == "All is done."
+        for one in run.messages:
+            if isinstance(one, ToolResult):
+                found.results[f"{run_id}:{one.key}"] = one
+    return found
+
+
+async def journals_of(store: SqliteStore | PostgresStore) -> dict[str, list[Step[None]]]:
+    """Return the steps of each run; loading checks that there is no gap."""
+    return {
+        run_id: [*replay_steps(GRAPH, await store.load(run_id))] for run_id in await store.runs()
+    }
+
+
+ENGINES = pytest.mark.parametrize(
     ("kind", "engine"), [("sqlite", "Pull"), ("postgres", "Pull"), ("postgres", "Dbos")]
 )
+
+
+@pytest.mark.timeout(0 if NIGHTLY else 300)
+@ENGINES
 def test_each_run_ends_and_nothing_is_done_twice(
     kind: str,
     engine: EngineName,
@@ -185,39 +241,21 @@ def test_each_run_ends_and_nothing_is_done_twice(
             kills, stops = await until_all_are_over(store, crew)
         finally:
             crew.dismiss()
-        found = {
-            # Loading checks that there is no gap.
-            run_id: [*replay_steps(GRAPH, await store.load(run_id))]
-            for run_id in await store.runs()
-        }
+        found = await journals_of(store)
         await store.aclose()
         return kills, stops, found
 
-    kills, stops, found = asyncio.run(scenario())
+    kills, stops, journals = asyncio.run(scenario())
 
-    results: dict[str, ToolResult] = {}
-    wanted_again = Counter[str]()
-    for run_id, steps in found.items():
-        run = steps[-1].run
-        wanted_again.update(f"{run_id}:{key}" for key in approved_again(steps))
-        assert run.ended, run_id
-        assert_paired(run.messages)
-        assert "/" in run_id or latest_answer(run) == "All is done."
-        for one in run.messages:
-            if isinstance(one, ToolResult):
-                results[f"{run_id}:{one.key}"] = one
-    counts = began(tmp_path)
-    twice = {key for key, count in counts.items() if count > 1}
-    gated = {key for key in twice if results[key].name in ONCE}
-    # A call that was begun again is one that a person wanted again, so often and no oftener.
-    assert not [key for key in gated if counts[key] - 1 > wanted_again[key]]
-    again = sum(counts[key] - 1 for key in twice)
-    unknown = sum(one.status == "unknown" for one in results.values())
+    found, counts = found_in(journals), began(tmp_path)
+    gated = found.repeated(tmp_path)
+    again = sum(counts.values()) - len(counts)
+    unknown = sum(one.status == "unknown" for one in found.results.values())
     with capsys.disabled():
         print(  # noqa: T201 - the figures of this run
             f"\n{engine} on {kind}: seed {SEED}, {runs} runs, {kills} kills, {stops} stops, "
             f"{again} calls repeated that may be, {unknown} of unknown outcome, "
-            f"{sum(counts[key] - 1 for key in gated)} gated calls repeated for "
-            f"{wanted_again.total()} approvals of unknown outcome"
+            f"{gated.total()} gated calls repeated for "
+            f"{found.wanted_again.total()} approvals of unknown outcome"
         )
     assert kills + stops >= (KILLS + STOPS) / 2

@@ -28,7 +28,8 @@ from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSt
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import WantedPage, graph_name_of, wake_at
+from ..journals import graph_name_of, wake_at
+from ..rows import WantedPage
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
@@ -249,6 +250,14 @@ class PostgresStore:
         await self._queued(
             Job(started.run_id, work, lambda _: self._beginnings.saved(addition.blobs))
         )
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.place(link, run_id)
+
+        await self._queued(Job(run_id, work))
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
