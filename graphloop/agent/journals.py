@@ -52,8 +52,7 @@ def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Sequence[M
         events: the journal.
         instructed: whether the agent has instructions.
     """
-    first = events[0] if events else None
-    messages = first.messages if isinstance(first, Started) else ()
+    messages = events[0].messages if events and isinstance(events[0], Started) else ()
     return messages, instructed and isinstance(next(iter(messages), None), SystemMessage)
 
 

@@ -63,11 +63,8 @@ class AsyncDriver(Generic[S]):
         self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
-        timer = (
-            None
-            if ports.step_s is None
-            else StepTimer(ports.step_s, partial(self.abort, timeout=True))
-        )
+        late = partial(self.abort, timeout=True)
+        timer = None if ports.step_s is None else StepTimer(ports.step_s, late)
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
