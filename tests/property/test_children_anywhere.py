@@ -92,7 +92,8 @@ async def states(agent: Agent, store: MemoryStore) -> dict[str, Run[None]]:
 async def beside(plans: Mapping[str, Sequence[Line]]) -> Came:
     """Return what a family comes to whose children are all beside their parents."""
     done, store = list[str](), MemoryStore()
-    agent = agent_of(plans, ["here"] * FLOORS, done)
+    places: Sequence[Place] = ["here"] * FLOORS
+    agent = agent_of(plans, places, done)
     await agent.runs(store).submit("go", run_id="r")
     await agent.runs(store).resume("r")
     return Came.of(await states(agent, store), done)

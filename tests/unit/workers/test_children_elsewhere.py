@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,10 @@ from graphloop import END, Agent, Graph, ToolContext, tool
 from graphloop.effects import Place
 from graphloop.errors import ConfigError
 from graphloop.events import Started
+from graphloop.graph import Edges
+from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Branch, Child, MapOver, Parallel
-from graphloop.outcomes import Answered
+from graphloop.outcomes import Answered, Outcome
 from graphloop.own_nodes import sub_graph
 from graphloop.policy import ask
 from graphloop.run import Run
@@ -24,6 +25,7 @@ from graphloop.values import Message, Usage
 from graphloop.workers import Client, Worker
 from tests.planned_model import Line, PlannedModel, call
 from tests.postgres_server import database
+from tests.strategies import wrong
 
 Shared = MemoryStore | SqliteStore | PostgresStore
 Open = Callable[[], Shared]
@@ -315,11 +317,14 @@ async def test_a_child_without_a_start_is_blocked() -> None:
 WORK = Agent(ScriptedModel(["worked"], restart=True), name="worker")
 
 
+AnyNode = Node[None, Outcome]
+
+
 def starting(kind: str, place: Place) -> Graph[None]:
     """Return a graph whose node starts runs at a place."""
     match kind:
         case "child":
-            node: Any = Child("worker", prompt="work", place=place)
+            node: AnyNode = Child("worker", prompt="work", place=place)
         case "sub_graph":
             node = sub_graph(WORK, name="kid", prompt=lambda _: "work", place=place)
         case "parallel":
@@ -328,7 +333,7 @@ def starting(kind: str, place: Place) -> Graph[None]:
         case _:
             node = MapOver("worker", 3, "lines", place=place)
     plan, planned, added = Child("worker", name="plan", prompt="work"), Append("planned"), Append()
-    edges = {
+    edges: Edges[None] = {
         plan: {Answered: planned, ...: END},
         planned: {...: node},
         node: {Answered: added, ...: END},
@@ -342,7 +347,8 @@ async def test_each_node_that_starts_runs_can_place_them(kind: str) -> None:
     """With the same results as beside the run of the node."""
     told: list[tuple[list[Message], Usage, int]] = []
     plan: Mapping[str, list[Line]] = {"go": [[call("fan", prompt="this")], "All is done."]}
-    for place in ("here", "anywhere"):
+    places: tuple[Place, ...] = ("here", "anywhere")
+    for place in places:
         fan = starting(kind, place).as_tool(
             None, description="Fans out.", name="fan", model=WORK.model, agents={"worker": WORK}
         )
@@ -359,17 +365,10 @@ async def test_each_node_that_starts_runs_can_place_them(kind: str) -> None:
     assert told[0][2] > 3
 
 
-@pytest.mark.parametrize(
-    "declare",
-    [
-        lambda place: WORK.as_tool(place=place),
-        lambda place: starting("child", place),
-        lambda place: starting("sub_graph", place),
-        lambda place: starting("parallel", place),
-        lambda place: starting("map_over", place),
-    ],
-)
-def test_a_place_that_is_none_is_refused(declare: Callable[[Any], object]) -> None:
+@pytest.mark.parametrize("kind", ["tool", "child", "sub_graph", "parallel", "map_over"])
+def test_a_place_that_is_none_is_refused(kind: str) -> None:
     """Where it is declared, with the two that there are."""
+    place: Place = wrong("anywere")
+
     with pytest.raises(ConfigError, match=r"`place` of .*'here' or 'anywhere', found 'anywere'"):
-        declare("anywere")
+        _ = WORK.as_tool(place=place) if kind == "tool" else starting(kind, place)
