@@ -9,6 +9,8 @@ import asyncio
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from multiprocessing.connection import wait
 from pathlib import Path
 
@@ -27,14 +29,17 @@ from tests.sim.killed_worker import Ledger, build
 from tests.sim.test_killed_workers import (
     ENGINES,
     ROUNDS_MAX,
+    SEED,
     Crew,
     EngineName,
+    Trial,
     found_in,
     journals_of,
     opened,
     until_all_are_over,
 )
 from tests.sizes import NIGHTLY
+from tests.temporal_server import namespace
 
 FAMILIES, KILLS = (60, 6) if NIGHTLY else (12, 3)
 SLOTS = 2
@@ -76,18 +81,26 @@ def acts_of(directory: Path) -> Sequence[tuple[str, str, int]]:
     return [(run_id, text, int(pid)) for run_id, text, pid in told]
 
 
-def work(directory: Path, where: str, engine: EngineName) -> None:
+def work(directory: Path, trial: Trial) -> None:
     """Serve the families of a database until the process is killed."""
     agent = build(MemoryStore(), SharedLedger(directory), PLAN, "anywhere")
-    chosen = getattr(engines, engine)
-    worker = Worker([agent], opened(where), slots=SLOTS, poll_s=0.02, engine=chosen)
+    chosen = partial(getattr(engines, trial.engine), **dict(trial.given))
+    worker = Worker([agent], opened(trial.where), slots=SLOTS, poll_s=0.02, engine=chosen)
     asyncio.run(worker.serve())
 
 
-def place_of(kind: str, directory: Path, request: pytest.FixtureRequest) -> str:
+def trial_of(
+    engine: EngineName, kind: str, directory: Path, request: pytest.FixtureRequest
+) -> Trial:
+    """Return a trial of families on a new database."""
+    where = str(directory / "runs.db")
     if kind == "postgres":
-        return database(request.getfixturevalue("postgres"))
-    return str(directory / "runs.db")
+        where = database(request.getfixturevalue("postgres"))
+    trial = Trial(engine, where, SEED, runs=FAMILIES, kills=KILLS, stops=0)
+    if engine == "TemporalIo":
+        server = request.getfixturevalue("temporal")
+        trial = replace(trial, given=(("address", server), ("namespace", namespace(server))))
+    return trial
 
 
 @pytest.mark.timeout(0 if NIGHTLY else 300)
@@ -100,16 +113,16 @@ def test_each_family_ends_and_nothing_is_done_twice(
     request: pytest.FixtureRequest,
 ) -> None:
     """Whoever dies: the worker of a child, of its parent, or of both."""
-    where = place_of(kind, tmp_path, request)
+    trial = trial_of(engine, kind, tmp_path, request)
 
     async def scenario() -> tuple[int, dict[str, list[Step[None]]]]:
-        store = opened(where)
+        store = opened(trial.where)
         agent = build(MemoryStore(), SharedLedger(tmp_path), PLAN, "anywhere")
         for number in range(FAMILIES):
             await agent.runs(store).submit("go", run_id=f"run-{number}")
-        crew = Crew(tmp_path, where, engine, work)
+        crew = Crew(tmp_path, trial, work)
         try:
-            kills, _ = await until_all_are_over(store, crew, KILLS, 0)
+            kills, _ = await until_all_are_over(store, crew, trial)
         finally:
             crew.dismiss()
         journals = await journals_of(store)
@@ -151,13 +164,13 @@ def test_a_cancelled_family_ends_wherever_it_is(
     kind: str, engine: EngineName, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     """A child whose worker is killed goes on in another; then its root is cancelled."""
-    where = place_of(kind, tmp_path, request)
+    trial = trial_of(engine, kind, tmp_path, request)
 
     async def scenario() -> tuple[Mapping[str, str], dict[str, list[Step[None]]]]:
-        store: SqliteStore | PostgresStore = opened(where)
+        store: SqliteStore | PostgresStore = opened(trial.where)
         agent = build(MemoryStore(), SharedLedger(tmp_path), PLAN, "anywhere")
         await agent.runs(store).submit("stay", run_id="run")
-        crew = Crew(tmp_path, where, engine, work)
+        crew = Crew(tmp_path, trial, work)
         try:
             first = await sitting(tmp_path, crew)
             crew.kill(next(at for at, one in enumerate(crew.workers) if one.pid == first))
