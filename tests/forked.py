@@ -7,9 +7,10 @@ milliseconds to start, and is killed, stopped and watched as any other process.
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.context import ForkServerProcess
@@ -17,23 +18,33 @@ from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Final, Protocol, final
 
-__all__ = ["started"]
+__all__ = ["run_module", "started"]
 
 LOADED: Final = (
+    "a2a.helpers",
+    "a2a.server.routes",
     "fastapi.testclient",
+    "graphloop.a2a",
     "graphloop.agent.tool_runner",
     "graphloop.cli.check",
     "graphloop.cli.replay",
     "graphloop.cli.run",
+    "graphloop.mcp.connection",
     "graphloop.proofs.checking",
     "graphloop.providers.openai_chat",
+    "graphloop.serve",
     "graphloop.stores.sqlite",
     "graphloop.testing.fuzzing",
     "graphloop.topology.reader",
     "graphloop.views.render",
     "hypothesis",
+    "mcp.server",
+    "mcp.server.elicitation",
+    "mcp.server.mcpserver.resolve",
     "pytest",
+    "starlette.applications",
     "unittest.mock",
+    "uvicorn",
 )
 
 _SERVER = get_context("forkserver")
@@ -79,9 +90,15 @@ def started(
         leads: whether it leads a session of its own, as in a terminal.
     """
     descriptors = tuple(map(_Descriptor, streams))
-    process = _SERVER.Process(target=_be, args=(work, cwd, environment, descriptors, leads))
+    process = _SERVER.Process(target=_be, args=(work, cwd, dict(environment), descriptors, leads))
     process.start()
     return process
+
+
+def run_module(words: Sequence[str]) -> None:
+    """Do what `python -m` does with these words."""
+    sys.argv = [*words]
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
 
 
 def _be(
