@@ -13,6 +13,8 @@ asked = {"words": words, "cwd": os.getcwd(), "environment": dict(os.environ)}  #
 line = json.dumps(asked).encode()
 with socket.socket(socket.AF_UNIX) as link:
     link.connect(address)
+    for passed in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(passed, lambda number, _: link.sendall(bytes([number])))
     socket.send_fds(link, [len(line).to_bytes(4)], [0, 1, 2])
     link.sendall(line)
     for number in (0, 1, 2):

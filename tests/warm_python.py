@@ -2,7 +2,7 @@
 
 To load the SDK of the Model Context Protocol takes two seconds, and each test that starts a server
 would wait for it. The process of the command passes its streams to a forked process, and ends as
-that one ends. The forked process is killed after the process of the command is.
+that one ends. It passes SIGINT and SIGTERM, too; once it is killed, the forked process is.
 """
 
 from __future__ import annotations
@@ -92,13 +92,14 @@ def _watch(command: socket.socket) -> NoReturn:
         _be(streams, asked)
     for descriptor in (alive, 0, 1, *streams):
         os.close(descriptor)
-    ready, _, _ = select.select([ended, command], [], [])
-    if command in ready:
-        os.kill(child, signal.SIGKILL)
+    while ended not in select.select([ended, command], [], [])[0]:
+        (number,) = command.recv(1) or (signal.SIGKILL,)
+        os.kill(child, number)
+        if number == signal.SIGKILL:
+            break
     _, status = os.waitpid(child, 0)
-    code = os.waitstatus_to_exitcode(status)
-    if command not in ready:
-        command.sendall(code.to_bytes(LENGTH, signed=True))
+    with suppress(ConnectionError):
+        command.sendall(os.waitstatus_to_exitcode(status).to_bytes(LENGTH, signed=True))
     os._exit(0)
 
 
