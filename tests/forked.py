@@ -11,44 +11,34 @@ import runpy
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerProcess
+from functools import cache
+from multiprocessing import forkserver, get_context
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Final, Protocol, final
 
-__all__ = ["run_module", "started"]
+__all__ = ["run_module", "server", "started"]
 
-LOADED: Final = (
-    "a2a.helpers",
-    "a2a.server.routes",
-    "fastapi.testclient",
-    "graphloop.a2a",
-    "graphloop.agent.tool_runner",
-    "graphloop.cli.check",
-    "graphloop.cli.replay",
-    "graphloop.cli.run",
-    "graphloop.mcp.connection",
-    "graphloop.proofs.checking",
-    "graphloop.providers.openai_chat",
-    "graphloop.serve",
-    "graphloop.stores.sqlite",
-    "graphloop.testing.fuzzing",
-    "graphloop.topology.reader",
-    "graphloop.views.render",
-    "hypothesis",
-    "mcp.server",
-    "mcp.server.elicitation",
-    "mcp.server.mcpserver.resolve",
-    "pytest",
-    "starlette.applications",
-    "unittest.mock",
-    "uvicorn",
-)
+ROOT: Final = Path(__file__).parents[1]
+LOADED: Final = "tests.loaded"
+"""The module that the server process imports."""
 
-_SERVER = get_context("forkserver")
-_SERVER.set_forkserver_preload(list(LOADED))
+
+@cache
+def server() -> ForkServerContext:
+    """Return what makes a new process at the price of a fork.
+
+    A process has one such server, so all tests share it. It starts in the repository, since a test
+    may have another current directory, where there is no module of the tests.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload([LOADED])
+    with chdir(ROOT):
+        forkserver.ensure_running()
+    return context
 
 
 class _Passed(Protocol):
@@ -90,7 +80,7 @@ def started(
         leads: whether it leads a session of its own, as in a terminal.
     """
     descriptors = tuple(map(_Descriptor, streams))
-    process = _SERVER.Process(target=_be, args=(work, cwd, dict(environment), descriptors, leads))
+    process = server().Process(target=_be, args=(work, cwd, dict(environment), descriptors, leads))
     process.start()
     return process
 

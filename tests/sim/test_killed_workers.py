@@ -7,7 +7,6 @@ runs. People answer meanwhile, from another process.
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import random
 import signal
@@ -15,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from multiprocessing.connection import wait
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -34,6 +33,7 @@ from graphloop.stores.postgres import PostgresStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import ToolResult
 from graphloop.workers import Worker
+from tests.forked import server
 from tests.mortal_store import Fate
 from tests.postgres_server import database
 from tests.property.test_contract_pairing import assert_paired
@@ -43,8 +43,8 @@ from tests.sizes import NIGHTLY
 
 EngineName: TypeAlias = Literal["Pull", "Dbos"]
 
-RUNS, WORKERS = (500, 4) if NIGHTLY else (100, 3)
-KILLS, STOPS = (20, 10) if NIGHTLY else (8, 3)
+RUNS, WORKERS = (500, 4) if NIGHTLY else (60, 3)
+KILLS, STOPS = (20, 10) if NIGHTLY else (5, 2)
 LEASE_S = 0.6
 SERVER_LEASE_S = 3.0
 """A killed worker's session ends at once; the lease is for stopped ones, on a machine at load."""
@@ -72,14 +72,12 @@ class Crew:
     """The worker processes."""
 
     def __init__(self, directory: Path, where: str, engine: EngineName) -> None:
-        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["pytest", "tests.sim.test_killed_workers"])
         self._given = directory, where, engine
         self._done = 0
         self.workers: list[ForkServerProcess] = [self._hired() for _ in range(WORKERS)]
 
     def _hired(self) -> ForkServerProcess:
-        process = self._context.Process(target=work, args=self._given, daemon=True)
+        process = server().Process(target=work, args=self._given, daemon=True)
         process.start()
         return process
 
