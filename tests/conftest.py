@@ -28,7 +28,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, max_examples=40, stateful_step_count=30, print_blob=True
+    "ci", deadline=None, derandomize=True, max_examples=20, stateful_step_count=30, print_blob=True
 )
 settings.register_profile(
     "nightly", deadline=None, max_examples=5_000, stateful_step_count=200, print_blob=True

@@ -7,37 +7,38 @@ milliseconds to start, and is killed, stopped and watched as any other process.
 from __future__ import annotations
 
 import os
+import runpy
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerProcess
+from functools import cache
+from multiprocessing import forkserver, get_context
+from multiprocessing.context import ForkServerContext, ForkServerProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
 from typing import Final, Protocol, final
 
-__all__ = ["started"]
+__all__ = ["run_module", "server", "started"]
 
-LOADED: Final = (
-    "fastapi.testclient",
-    "graphloop.agent.tool_runner",
-    "graphloop.cli.check",
-    "graphloop.cli.replay",
-    "graphloop.cli.run",
-    "graphloop.proofs.checking",
-    "graphloop.providers.openai_chat",
-    "graphloop.stores.sqlite",
-    "graphloop.testing.fuzzing",
-    "graphloop.topology.reader",
-    "graphloop.views.render",
-    "hypothesis",
-    "pytest",
-    "unittest.mock",
-)
+ROOT: Final = Path(__file__).parents[1]
+LOADED: Final = "tests.loaded"
+"""The module that the server process imports."""
 
-_SERVER = get_context("forkserver")
-_SERVER.set_forkserver_preload(list(LOADED))
+
+@cache
+def server() -> ForkServerContext:
+    """Return what makes a new process at the price of a fork.
+
+    A process has one such server, so all tests share it. It starts in the repository, since a test
+    may have another current directory, where there is no module of the tests.
+    """
+    context = get_context("forkserver")
+    context.set_forkserver_preload([LOADED])
+    with chdir(ROOT):
+        forkserver.ensure_running()
+    return context
 
 
 class _Passed(Protocol):
@@ -79,9 +80,15 @@ def started(
         leads: whether it leads a session of its own, as in a terminal.
     """
     descriptors = tuple(map(_Descriptor, streams))
-    process = _SERVER.Process(target=_be, args=(work, cwd, environment, descriptors, leads))
+    process = server().Process(target=_be, args=(work, cwd, dict(environment), descriptors, leads))
     process.start()
     return process
+
+
+def run_module(words: Sequence[str]) -> None:
+    """Do what `python -m` does with these words."""
+    sys.argv = [*words]
+    runpy.run_module(words[0], run_name="__main__", alter_sys=True)
 
 
 def _be(

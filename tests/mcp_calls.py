@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
@@ -15,6 +14,7 @@ from typing import TypeAlias
 
 from graphloop.mcp import Server, stdio
 from graphloop.tools import AnyTool, ToolContext, ToolOutcome
+from tests.warm_python import warm_python
 
 __all__ = ["CONTEXT", "SERVER", "Make", "ended", "outcome", "own", "tools_of", "until"]
 
@@ -41,7 +41,7 @@ async def outcome(tool: AnyTool, **arguments: object) -> ToolOutcome:
 
 def own(**options: object) -> Server:
     """Return a server of this test's own, on the newest protocol."""
-    return stdio(sys.executable, SERVER, "stdio", **options)  # type: ignore[arg-type]
+    return stdio(*warm_python(), SERVER, "stdio", **options)  # type: ignore[arg-type]
 
 
 async def until(holds: Callable[[], bool]) -> None:

@@ -7,12 +7,15 @@ The folder holds the store and a ledger with a line for each payment.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
-import subprocess
 import sys
 import threading
 from collections.abc import Generator
 from contextlib import contextmanager
+from functools import partial
+from io import BufferedReader
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import uvicorn
@@ -20,6 +23,7 @@ import uvicorn
 from graphloop import Agent, tool
 from graphloop.serve import McpServer, a2a_app
 from graphloop.testing import ScriptedModel
+from tests import forked
 
 ROOT = Path(__file__).parents[1]
 SECRET = "a secret of the desk"  # noqa: S105 - of a test
@@ -71,16 +75,30 @@ def started(folder: Path, *words: str, port: int = 0) -> Generator[str]:
 @contextmanager
 def listening(module: str, *words: str, port: int) -> Generator[str]:
     """Start a module that listens at a port, and kill it at the end."""
-    command = [sys.executable, "-m", module, *words]
-    with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE) as process:
-        assert process.stderr is not None
+    with module_process(module, *words) as (_, told):
+        while b"running on" not in told.readline():
+            pass
+        drain = threading.Thread(target=told.read)
+        drain.start()
+        yield f"http://127.0.0.1:{port}/"
+    drain.join()
+
+
+@contextmanager
+def module_process(module: str, *words: str) -> Generator[tuple[ForkServerProcess, BufferedReader]]:
+    """Start a module, yield its process and what it writes to stderr, and kill it at the end."""
+    told, tells = os.pipe()
+    with Path(os.devnull).open() as nothing, os.fdopen(told, "rb") as lines:
+        streams = nothing.fileno(), 1, tells
+        process = forked.started(
+            partial(forked.run_module, (module, *words)), ROOT, os.environ, streams
+        )
+        os.close(tells)
         try:
-            while b"running on" not in process.stderr.readline():
-                assert process.poll() is None
-            threading.Thread(target=process.stderr.read, daemon=True).start()
-            yield f"http://127.0.0.1:{port}/"
+            yield process, lines
         finally:
             process.kill()
+            process.join()
 
 
 async def main(folder: Path, transport: str, port: int, name: str) -> None:

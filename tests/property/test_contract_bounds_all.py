@@ -170,7 +170,7 @@ def never_done(info: AnswerInfo) -> bool:
 PARAMETERS = parameters_of({"type": "object"}, "every tool")
 
 
-@settings(max_examples=sized(30))
+@settings(max_examples=sized(15))
 @given(
     top=st.lists(moves, min_size=1, max_size=4),
     below=st.lists(moves, min_size=1, max_size=3),

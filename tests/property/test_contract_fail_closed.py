@@ -89,7 +89,7 @@ rules_of = st.lists(
 )
 
 
-@settings(max_examples=sized(80))
+@settings(max_examples=sized(30))
 @given(rules=rules_of, wished=st.booleans(), wish=answers, approver=approvers)
 @example(rules=[], wished=True, wish=NO_ANSWER, approver=NO_ANSWER)
 @example(rules=[RuleOf("allow", True, NO_ANSWER)], wished=False, wish=None, approver=True)

@@ -76,7 +76,7 @@ def told(result: RunResult | Exception) -> object:
     return result.messages, result.steps, result.end_reason, result.stopped_by, result.total_usage
 
 
-@settings(max_examples=sized(40))
+@settings(max_examples=sized(20))
 @given(script=scripts, says=odd)
 @example(script=[reply(call("client"), call("read"))], says=RAISES)
 def test_a_watcher_of_turns_changes_nothing(script: list[Reply], says: object) -> None:
@@ -96,7 +96,7 @@ def test_a_watcher_of_turns_changes_nothing(script: list[Reply], says: object) -
     assert (finished if failing else 0) == len(told_of)
 
 
-@settings(max_examples=sized(25))
+@settings(max_examples=sized(12))
 @given(script=scripts, says=odd)
 def test_a_price_that_cannot_be_told_changes_nothing(script: list[Reply], says: object) -> None:
     """A reply that was paid for is not lost over its bill."""
@@ -112,7 +112,7 @@ def test_a_price_that_cannot_be_told_changes_nothing(script: list[Reply], says: 
     assert known == (result.cost_usd is not None)
 
 
-@settings(max_examples=sized(25))
+@settings(max_examples=sized(12))
 @given(script=scripts, leaves=st.lists(st.integers(0, 12), min_size=1, max_size=3))
 def test_lookers_that_leave_or_fail_change_nothing(script: list[Reply], leaves: list[int]) -> None:
     """Whoever stops looking, at whatever part, for whatever reason."""
@@ -162,7 +162,7 @@ class Flaky:
         return await self._disk.runs()
 
 
-@settings(max_examples=sized(25))
+@settings(max_examples=sized(12))
 @given(fails_at=st.integers(1, 30), kept=st.booleans(), calls=st.integers(1, 3))
 def test_a_store_that_fails_stops_the_run_and_loses_nothing(
     fails_at: int, kept: bool, calls: int

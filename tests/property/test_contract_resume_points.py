@@ -209,7 +209,7 @@ def moments(plans: Mapping[str, Sequence[Line]]) -> int:
     return MOMENTS_MAX - WORLD.fate.after
 
 
-@settings(max_examples=sized(25))
+@settings(max_examples=sized(12))
 @given(
     name=st.sampled_from(sorted(PLANS)), deaths=st.lists(st.integers(0, 40), min_size=2, max_size=5)
 )
@@ -234,7 +234,7 @@ async def shown(agent: Agent, disk: MemoryStore, told: dict[str, object]) -> Non
             told[part.result.key] = part.result.content
 
 
-@settings(max_examples=sized(15))
+@settings(max_examples=sized(4))
 @given(lines=turns_of_acts, helped=turns_of_acts)
 @example(lines=[[call("send")], [call("send"), call("note")]], helped=[[call("send")]])
 @example(lines=[[call("helper", prompt="help"), call("send")]], helped=[[call("send")]])
@@ -337,7 +337,7 @@ def asked(events: Sequence[Event]) -> int:
     return sum(type(one).__name__ == "ModelReplied" for one in events)
 
 
-@settings(max_examples=sized(15))
+@settings(max_examples=sized(8))
 @given(script=scripts, denied=st.booleans(), gated=st.booleans())
 @example(script=(reply(any_call("write"), any_call()),) * 4, denied=False, gated=True)
 @example(script=(reply(any_call("write")),) * 4, denied=True, gated=False)

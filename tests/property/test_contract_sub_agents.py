@@ -112,7 +112,7 @@ async def answered_in_rounds(
     raise AssertionError(f"still parked after {ROUNDS_MAX} rounds: {result.pending}")
 
 
-@settings(max_examples=sized(12))
+@settings(max_examples=sized(6))
 @given(plan=plans, picks=st.lists(st.integers(0, 9), min_size=1, max_size=6), file=st.booleans())
 @example(plan=FAMILY, picks=[1, 2], file=True)
 def test_answers_find_their_way_down_and_nothing_runs_twice(
@@ -146,7 +146,7 @@ def _path(run_id: str, key: str) -> str:
     return f"{path}/{key}" if path else key
 
 
-@settings(max_examples=sized(20))
+@settings(max_examples=sized(8))
 @given(plan=plans, moment=st.integers(0, 60))
 @example(plan=FAMILY, moment=9)
 def test_a_tree_that_dies_anywhere_ends_as_if_it_had_not(plan: Plans, moment: int) -> None:
@@ -184,7 +184,7 @@ def test_a_tree_that_dies_anywhere_ends_as_if_it_had_not(plan: Plans, moment: in
     asyncio.run(scenario())
 
 
-@settings(max_examples=sized(20))
+@settings(max_examples=sized(8))
 @given(plan=plans, most=st.integers(1, 8))
 def test_all_agents_together_never_exceed_the_budget_s_tool_calls(plan: Plans, most: int) -> None:
     """GL9: parallel children get shares of what is left, and no share is spent twice."""
@@ -208,7 +208,7 @@ def test_all_agents_together_never_exceed_the_budget_s_tool_calls(plan: Plans, m
 CROWD: Plans = {"go": [batch(*["kid"] * 9)] * 9, "kid": [batch(*["leaf"] * 9)] * 9}
 
 
-@settings(max_examples=sized(12))
+@settings(max_examples=sized(6))
 @given(
     plan=crowds,
     most=st.integers(1, 8),
@@ -254,7 +254,7 @@ def test_all_agents_together_keep_to_the_budget_s_agent_calls(
     on_disk(work, file=False)
 
 
-@settings(max_examples=sized(15))
+@settings(max_examples=sized(8))
 @given(
     plan=crowds,
     most=st.integers(1, 8),
@@ -290,7 +290,7 @@ def test_runs_that_nodes_begin_side_by_side_share_the_agent_calls(
     on_disk(work, file=False)
 
 
-@settings(max_examples=sized(15))
+@settings(max_examples=sized(8))
 @given(plan=crowds, most=st.integers(1, 8), after=st.integers(1, 60))
 def test_an_abort_counts_every_child_run_that_had_begun(plan: Plans, most: int, after: int) -> None:
     """A parent whose child is stopped goes on with what is left, and must not have it again."""
@@ -314,7 +314,7 @@ def test_an_abort_counts_every_child_run_that_had_begun(plan: Plans, most: int, 
     on_disk(work, file=False)
 
 
-@settings(max_examples=sized(15))
+@settings(max_examples=sized(8))
 @given(plan=crowds, most=st.integers(1, 8), after=st.integers(1, 60))
 @example(plan=FAMILY, most=8, after=14)
 def test_an_abort_counts_every_tool_that_had_begun(plan: Plans, most: int, after: int) -> None:
@@ -338,7 +338,7 @@ def test_an_abort_counts_every_tool_that_had_begun(plan: Plans, most: int, after
     on_disk(work, file=False)
 
 
-@settings(max_examples=sized(20))
+@settings(max_examples=sized(8))
 @given(plan=plans, after=st.integers(1, 40))
 @example(plan=FAMILY, after=12)
 def test_an_abort_reaches_every_child_and_counts_what_they_have_spent(
@@ -375,7 +375,7 @@ def _is_over(run_id: str, events: Sequence[Event], every: dict[str, Sequence[Eve
     return isinstance(last, ModelReplied) and not last.reply.message.calls
 
 
-@settings(max_examples=sized(12))
+@settings(max_examples=sized(6))
 @given(plan=plans, after=st.integers(1, 30))
 def test_an_abort_of_a_run_that_was_parked_reaches_the_children_too(
     plan: Plans, after: int
@@ -399,7 +399,7 @@ def test_an_abort_of_a_run_that_was_parked_reaches_the_children_too(
     on_disk(work, file=True)
 
 
-@settings(max_examples=sized(12))
+@settings(max_examples=sized(6))
 @given(plan=plans)
 def test_every_child_that_began_is_heard_of_exactly_once(plan: Plans) -> None:
     """One `ChildEnded` for each journal of a child, with all that it and its children spent."""

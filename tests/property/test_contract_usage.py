@@ -112,7 +112,7 @@ lines: st.SearchStrategy[Reply | Breaks] = st.one_of(
 )
 
 
-@settings(max_examples=sized(40))
+@settings(max_examples=sized(20))
 @given(
     top=st.lists(lines, max_size=5),
     below=st.lists(lines, max_size=3),
@@ -166,7 +166,7 @@ def test_the_total_is_the_sum_of_every_bill(
     assert sum(one.input_tokens for one in bill.lines) == run.spent.cost_usd
 
 
-@settings(max_examples=sized(25))
+@settings(max_examples=sized(12))
 @given(top=st.lists(lines, max_size=5), below=st.lists(lines, max_size=3), at=st.integers(0, 30))
 def test_what_was_used_before_an_abort_is_paid_for(
     top: list[Reply | Breaks], below: list[Reply | Breaks], at: int

@@ -108,7 +108,7 @@ def known_journeys() -> tuple[list[Visit], ...]:
 
 
 @pytest.mark.parametrize("wild", [False, True])
-@settings(max_examples=sized(25), deadline=None)
+@settings(max_examples=sized(10), deadline=None)
 @example(seed=175)
 @example(seed=649)
 @given(seed=st.integers(0, 2**32))

@@ -221,7 +221,7 @@ FAILS_BELOW = Scenario((reply(call("helper", "", PROMPT)),), (ConnectionError("l
 
 
 @pytest.mark.parametrize("door", ["streamed", "synchronous"])
-@settings(max_examples=sized(25))
+@settings(max_examples=sized(12))
 @given(scenario=scenarios)
 @example(scenario=PARKS_BELOW)
 @example(scenario=FAILS_BELOW)
@@ -238,7 +238,7 @@ def test_a_scenario_is_one_run_through_every_door(door: Door, scenario: Scenario
         assert_paired(tuple(buffered.run.messages))
 
 
-@settings(max_examples=sized(30))
+@settings(max_examples=sized(15))
 @given(scenario=scenarios)
 @example(scenario=PARKS_BELOW)
 @example(scenario=FAILS_BELOW)
@@ -252,7 +252,7 @@ def test_an_iterated_run_that_nobody_steers_is_the_run(scenario: Scenario) -> No
     assert kinds(journal, Resumed) == kinds(other_journal, Resumed, Steered)
 
 
-@settings(max_examples=sized(30))
+@settings(max_examples=sized(15))
 @given(scenario=scenarios)
 @example(scenario=PARKS_BELOW)
 def test_a_replayed_scenario_is_the_run_that_was(scenario: Scenario) -> None:

@@ -41,7 +41,7 @@ def drawn_rule(rng: random.Random, words: list[str]) -> Rules:
 
 
 @pytest.mark.timeout(0 if NIGHTLY else 300)
-@settings(max_examples=sized(20, 2_000), deadline=None)
+@settings(max_examples=sized(7, 2_000), deadline=None)
 @given(st.integers(0, 2**32), st.booleans())
 @example(0, True)
 def test_every_rule_on_every_graph_gets_a_verdict(seed: int, wild: bool) -> None:

@@ -127,7 +127,7 @@ def expected(pair: Pair) -> set[str]:
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=sized(120), deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_what_is_guarded_less_is_weaker_and_what_acts_newly_is_told(seed: int) -> None:
     """The promise itself: exit status 1, whichever sentence says why."""
     pair = pair_of(seed)
@@ -188,7 +188,7 @@ def is_open_longer(was: Rule, now: Rule) -> bool:
 
 
 @given(seed=st.integers(0, 10**9))
-@settings(max_examples=sized(120), deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_a_gate_that_lets_some_name_through_is_weaker(seed: int) -> None:
     """Against all names of a few letters: none is missed."""
     rng = Random(seed)  # noqa: S311 - a test's rules, and no secret.

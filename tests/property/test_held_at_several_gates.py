@@ -101,7 +101,7 @@ answers = st.lists(
 IN_CIRCLES = Row((asking("write"), asking("read", at=1)))
 
 
-@settings(max_examples=sized(60), deadline=None)
+@settings(max_examples=sized(25), deadline=None)
 @given(
     row=rows(),
     batch=st.lists(st.sampled_from(NAMES), min_size=1, max_size=5),

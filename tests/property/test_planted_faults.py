@@ -1,6 +1,6 @@
 """One line leads elsewhere: what is told of it is a run, and names the line.
 
-The graphs are put together at random, the same ones every time; 80 on every push, and 8 of each
+The graphs are put together at random, the same ones every time; 60 on every push, and 3 of each
 example.
 """
 
@@ -21,7 +21,7 @@ NAMED_MIN = 0.8
 
 @pytest.mark.parametrize(
     "graphs",
-    [planted(sized(80, 500)), planted_in_examples(sized(8, 80))],
+    [planted(sized(60, 500)), planted_in_examples(sized(3, 80))],
     ids=["at random", "examples"],
 )
 def test_each_witness_is_a_run_and_the_changed_line_is_told(graphs: Iterator[Planted]) -> None:

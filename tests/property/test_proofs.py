@@ -64,7 +64,7 @@ judging = st.lists(
 )
 
 
-@settings(max_examples=sized(30))
+@settings(max_examples=sized(15))
 @given(safe_topologies())
 def test_safe_topologies_are_proven(topology: Topology) -> None:
     """A proof that refuses good graphs is turned off within a week."""
@@ -74,7 +74,7 @@ def test_safe_topologies_are_proven(topology: Topology) -> None:
     assert {"GL12"} == {one.code for one in report.unknown}
 
 
-@settings(max_examples=sized(30), deadline=None)
+@settings(max_examples=sized(15), deadline=None)
 @given(safe_topologies(), failing, judging, st.none() | st.integers(1, 40), st.integers(0, 99))
 def test_what_is_proven_holds_in_every_run(
     topology: Topology,
@@ -129,7 +129,7 @@ def _harmless(mutant: Mutant, topology: Topology) -> bool:
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
-@settings(max_examples=sized(6, 200), deadline=None)
+@settings(max_examples=sized(2, 200), deadline=None)
 @given(topology=safe_topologies())
 def test_every_mutant_is_found(mutant: Mutant, topology: Topology) -> None:
     """What nobody has ever seen the checker find, it may as well not look for."""

@@ -170,7 +170,7 @@ def beyond_numbers(made: Varied, trial: Trial[None], tools: int) -> Iterator[str
         yield f"{tokens} tokens are used, proven are {known.tokens}"
 
 
-@settings(max_examples=sized(60), deadline=None)
+@settings(max_examples=sized(20), deadline=None)
 @given(seeds)
 @example(841)  # Its branches are abandoned, and then a function joins them.
 @example(995_531_019)  # Stopped after a step, and led on to somebody who rejects.
@@ -183,7 +183,7 @@ def test_no_monitor_fires_in_a_graph_that_is_put_together_safely(seed: int) -> N
     assert_safe(made, rng, seed)
 
 
-@settings(max_examples=sized(40), deadline=None)
+@settings(max_examples=sized(15), deadline=None)
 @given(seeds)
 @example(1_077_956)  # Stopped, led on, and then a child failed.
 @example(3_203_206_805)  # A plan that cannot be read opens no turn for a model.

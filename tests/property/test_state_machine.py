@@ -592,6 +592,6 @@ def test_each_answer_that_people_give_can_be_given(data: st.DataObject, ask: Pen
 
 
 TestRuns = Runs.TestCase
-TestRuns.settings = settings(max_examples=sized(20), stateful_step_count=sized(20, 200))
+TestRuns.settings = settings(max_examples=sized(10), stateful_step_count=sized(20, 200))
 TestDatabaseRuns = DatabaseRuns.TestCase
-TestDatabaseRuns.settings = settings(max_examples=sized(12), stateful_step_count=sized(20, 200))
+TestDatabaseRuns.settings = settings(max_examples=sized(6), stateful_step_count=sized(20, 200))

@@ -232,7 +232,7 @@ def assert_broken(rule: TemporalRule, trace: list[Happening]) -> None:
 
 
 @given(graphs(), rule_lists(WORDS), st.integers(0, 2**20))
-@settings(max_examples=sized(240), deadline=None)
+@settings(max_examples=sized(80), deadline=None)
 def test_what_is_proven_holds_on_every_walk(
     graph: NodeGraph[None], rules: Rules, seed: int
 ) -> None:
@@ -248,7 +248,7 @@ def test_what_is_proven_holds_on_every_walk(
 
 
 @given(graphs(), rule_lists(WORDS))
-@settings(max_examples=sized(160), deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_each_violation_has_a_witness_that_runs_no_tool(
     graph: NodeGraph[None], rules: Rules
 ) -> None:
@@ -275,7 +275,7 @@ def assert_kept(graph: NodeGraph[None], one: RuleDecision) -> None:
 
 
 @given(graphs(capped=False), rule_lists(NODE_WORDS))
-@settings(max_examples=sized(160), deadline=None)
+@settings(max_examples=sized(50), deadline=None)
 def test_rules_about_nodes_are_decided_with_the_shortest_witness(
     graph: NodeGraph[None], rules: Rules
 ) -> None:
@@ -322,7 +322,7 @@ def test_what_is_proven_of_the_standard_loop_holds_in_every_run_of_it(
 
 
 @given(graphs(), rule_lists(WORDS))
-@settings(max_examples=sized(60), deadline=None)
+@settings(max_examples=sized(30), deadline=None)
 def test_every_rule_is_proven_or_found_or_unknown(graph: NodeGraph[None], rules: Rules) -> None:
     """What was not decided is never passed over."""
     ground = ProofGraph(graph)

@@ -90,7 +90,7 @@ def told(one: Subject[None], trial: Trial[None]) -> list[tuple[Happening, ...]]:
     return list(journal_happenings(one.graph, events))
 
 
-@settings(max_examples=sized(50), deadline=None)
+@settings(max_examples=sized(25), deadline=None)
 @given(seeds)
 def test_what_is_proven_holds_in_every_run(seed: int) -> None:
     """Whatever is handed in, called, approved, aborted and never answered."""
@@ -129,7 +129,7 @@ def denials(before: Run[None] | None, after: Run[None]) -> Iterator[tuple[int, s
             yield place, verdict.reason
 
 
-@settings(max_examples=sized(50), deadline=None)
+@settings(max_examples=sized(25), deadline=None)
 @given(seeds)
 def test_calls_are_denied_that_would_break_a_rule_and_no_others(seed: int) -> None:
     """Nothing that a rule forbids runs; what is denied in a rule's name, that rule forbids."""

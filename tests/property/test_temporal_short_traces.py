@@ -79,7 +79,7 @@ ASKED_AGAIN = NodeGraph("g", EXECUTE, {EXECUTE: {Calls: END}})
 
 @given(graphs(capped=False), rule_lists(WORDS))
 @example(ASKED_AGAIN, Rules((OnlyAfter("approval:x", "node:a", "tool:x"),)))
-@settings(max_examples=sized(60), deadline=None)
+@settings(max_examples=sized(25), deadline=None)
 def test_what_is_decided_is_right_of_every_short_trace_there_is(
     graph: NodeGraph[None], rules: Rules
 ) -> None:

@@ -62,6 +62,7 @@ from graphloop.topology.reader import read_text
 from graphloop.topology.registration import Registry
 from graphloop.topology.writer import data_of, fingerprint_of, yaml_of
 from graphloop.values import ToolChoice
+from tests.sizes import sized
 from tests.strategies import unshadowed
 from tests.topology_forms import is_valid
 
@@ -255,7 +256,7 @@ def graphs(draw: st.DrawFn) -> NodeGraph[Any]:
 
 
 @given(graphs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sized(30), deadline=None)
 def test_what_is_dumped_loads_as_an_equal_graph(graph: NodeGraph[Any]) -> None:
     """A file is the graph: nothing is lost, nothing is read into it, in whatever order it is."""
     text = dump(graph, registry=REGISTRY)
@@ -269,7 +270,7 @@ def test_what_is_dumped_loads_as_an_equal_graph(graph: NodeGraph[Any]) -> None:
 
 
 @given(graphs(), st.lists(graphs(), max_size=2), words)
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=sized(15), deadline=None)
 def test_a_document_reads_back_with_its_agents_and_rules(
     graph: NodeGraph[Any], inner: list[NodeGraph[Any]], prompt: str
 ) -> None:
@@ -296,7 +297,7 @@ def test_a_document_reads_back_with_its_agents_and_rules(
 
 
 @given(st.lists(graphs(), min_size=1, max_size=14))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=sized(10), deadline=None)
 def test_agents_within_agents_are_dumped_as_deep_as_a_file_goes(
     inner: list[NodeGraph[Any]],
 ) -> None:
@@ -332,7 +333,7 @@ edits = st.builds(
 
 
 @given(graphs(), st.lists(edits, min_size=1, max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sized(30), deadline=None)
 def test_whatever_is_edited_is_read_or_refused(graph: NodeGraph[Any], edited: list[_Edit]) -> None:
     """No text of any kind breaks the reader; and each problem has its line."""
     text = dump(graph, registry=REGISTRY)
@@ -346,7 +347,7 @@ def test_whatever_is_edited_is_read_or_refused(graph: NodeGraph[Any], edited: li
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=sized(30), deadline=None)
 def test_whatever_a_file_holds_it_is_refused_in_words(content: bytes | str) -> None:
     """Bytes of any kind are answered with a line and a column."""
     assert all(one.fix for one in _problems(content))
@@ -361,7 +362,7 @@ def _problems(content: str | bytes) -> tuple[Problem, ...]:
 
 
 @given(graphs(), st.data())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=sized(15), deadline=None)
 def test_another_graph_has_another_fingerprint(graph: NodeGraph[Any], data: st.DataObject) -> None:
     """A fingerprint that misses a change proves nothing."""
     other = data.draw(graphs())

@@ -7,7 +7,6 @@ the journal and of the tools, which reaches the few instructions between two of 
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import random
 from collections import Counter
@@ -15,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from threading import Lock
 from typing import TypeAlias
@@ -31,12 +29,13 @@ from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Message, ToolResult
+from tests.forked import server
 from tests.mortal_store import Fate
 from tests.property.test_contract_pairing import assert_paired
 from tests.sim.killed_worker import ONCE, RUN, Ledger, build, work
 from tests.sizes import NIGHTLY
 
-TRIALS = 1_000 if NIGHTLY else 25
+TRIALS = 1_000 if NIGHTLY else 10
 PROCESSES = Lock()
 """Of two threads that ask how a process has ended, one is told wrongly."""
 
@@ -79,14 +78,6 @@ def began(directory: Path, word: str = "begin") -> Counter[str]:
     )
 
 
-@pytest.fixture(scope="module")
-def server() -> ForkServerContext:
-    """Return what makes a new process at the price of a fork."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "tests.sim.killed_worker"])
-    return context
-
-
 async def histories(store: Store) -> dict[str, tuple[Message, ...]]:
     """Return what each run of a store has added to its conversation."""
     return {
@@ -127,7 +118,7 @@ async def left_by(directory: Path) -> Histories:
 
 @pytest.mark.timeout(0 if NIGHTLY else 300)
 def test_a_run_killed_again_and_again_ends_as_if_undisturbed(
-    tmp_path: Path, server: ForkServerContext, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """This is the promise that everything else is built for, kept by real processes."""
     expected = asyncio.run(undisturbed(tmp_path))
@@ -135,7 +126,7 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(
     def try_one(number: int) -> Trial:
         directory = tmp_path / str(number)
         directory.mkdir()
-        return tried(Trial(number), directory, server, expected)
+        return tried(Trial(number), directory, expected)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         trials = list(pool.map(try_one, range(TRIALS)))
@@ -152,13 +143,13 @@ def test_a_run_killed_again_and_again_ends_as_if_undisturbed(
     assert exact >= len(trials) / 3
 
 
-def tried(trial: Trial, directory: Path, server: ForkServerContext, expected: Histories) -> Trial:
+def tried(trial: Trial, directory: Path, expected: Histories) -> Trial:
     """Kill and restart until the run is done, and look at what is left."""
     chance = random.Random(trial.number)  # noqa: S311 - a trial must be repeatable
     while True:
         trial.legs += 1
         assert trial.legs < LEGS_MAX, f"trial {trial.number} does not end"
-        if killed(trial, directory, server, chance):
+        if killed(trial, directory, chance):
             trial.kills += 1
         if looked_at(trial, directory):
             break
@@ -171,13 +162,13 @@ def tried(trial: Trial, directory: Path, server: ForkServerContext, expected: Hi
     return trial
 
 
-def killed(trial: Trial, directory: Path, server: ForkServerContext, chance: random.Random) -> bool:
+def killed(trial: Trial, directory: Path, chance: random.Random) -> bool:
     """Let a new process work, and perhaps kill it; return whether it was killed."""
     spare = trial.kills >= KILLS_MAX
     inside = trial.number % 2 == 0
     after = chance.randrange(MOMENTS) if inside and not spare else None
-    ready, closed_when_ready = server.Pipe(duplex=False)
-    process = server.Process(target=work, args=(directory, after, closed_when_ready), daemon=True)
+    ready, closed_when_ready = server().Pipe(duplex=False)
+    process = server().Process(target=work, args=(directory, after, closed_when_ready), daemon=True)
     with PROCESSES:
         process.start()
         closed_when_ready.close()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import sqlite3
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import closing
-from multiprocessing.context import ForkServerContext
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -23,11 +21,12 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.stores.postgres.schema import opened
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Message, UserMessage
+from tests.forked import server
 from tests.postgres_server import database
 from tests.sim.killed_chat import CHAT, build, contend, question, talk_by_turns
-from tests.sizes import NIGHTLY
+from tests.sizes import NIGHTLY, sized
 
-QUESTIONS = 200
+QUESTIONS = sized(80, 200)
 COUNTED = 120
 """How many questions write bytes that are counted."""
 
@@ -36,14 +35,6 @@ TURNS = 20
 
 EVENTS = range(2, 14) if NIGHTLY else (10,)
 """After how many events each process is killed; with one, no process could start a question."""
-
-
-@pytest.fixture(scope="module")
-def server() -> ForkServerContext:
-    """Return what makes a new process at the price of a fork."""
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["pytest", "tests.sim.killed_chat"])
-    return context
 
 
 async def calm(directory: Path) -> tuple[Message, ...]:
@@ -67,10 +58,10 @@ async def left_in(directory: Path) -> tuple[tuple[Message, ...], int]:
 @pytest.mark.timeout(0 if NIGHTLY else 180)
 @pytest.mark.parametrize("events", EVENTS)
 def test_a_chat_killed_after_each_tenth_event_is_the_chat_that_nobody_kills(
-    events: int, tmp_path: Path, server: ForkServerContext
+    events: int, tmp_path: Path
 ) -> None:
-    """200 questions over one real file, and a real SIGKILL after each so many events."""
-    process = server.Process(target=talk_by_turns, args=(tmp_path, QUESTIONS, events))
+    """Many questions over one real file, and a real SIGKILL after each so many events."""
+    process = server().Process(target=talk_by_turns, args=(tmp_path, QUESTIONS, events))
     process.start()
     process.join()
 
@@ -87,10 +78,10 @@ def test_a_chat_killed_after_each_tenth_event_is_the_chat_that_nobody_kills(
 
 
 @pytest.mark.timeout(180)
-def test_processes_that_ask_at_once_take_turns(tmp_path: Path, server: ForkServerContext) -> None:
+def test_processes_that_ask_at_once_take_turns(tmp_path: Path) -> None:
     """A refused question is not in the chat; sent again, it is there once."""
     names = ("ada", "bob", "eve")
-    processes = [server.Process(target=contend, args=(tmp_path, name, TURNS)) for name in names]
+    processes = [server().Process(target=contend, args=(tmp_path, name, TURNS)) for name in names]
     for process in processes:
         process.start()
     for process in processes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import signal
 from collections import Counter
 from collections.abc import Sequence
@@ -18,13 +17,12 @@ from graphloop.events import CallbackReturned, Event, ModelReplied
 from graphloop.replay import replay
 from graphloop.stores.codec import Codec
 from graphloop.stores.sqlite import SqliteStore
+from tests.forked import server
 from tests.generator_nodes import Programme, as_generator
 from tests.sim.killed_generator import RUN, work
 from tests.sizes import NIGHTLY
 
 GRAPH = as_generator()
-PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["pytest", "tests.sim.killed_generator"])
 MOMENTS_MAX = 100
 AT_ONCE = 4
 """How many processes live at once: most of their time they wait for the lease of a dead one."""
@@ -54,7 +52,7 @@ def facts(events: Sequence[Event]) -> list[object]:
 
 def worked(directory: Path, after: int | None) -> int | None:
     """Return how a process ended that worked on the run."""
-    process = PROCESSES.Process(target=work, args=(directory, after))
+    process = server().Process(target=work, args=(directory, after))
     with LOCK:
         process.start()
     wait([process.sentinel])

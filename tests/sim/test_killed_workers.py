@@ -8,7 +8,6 @@ leaves, but for the restarts and the calls of unknown outcome.
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import random
 import signal
@@ -18,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from multiprocessing.connection import wait
-from multiprocessing.context import ForkServerContext, ForkServerProcess
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -39,6 +38,7 @@ from graphloop.stores.postgres import PostgresStore
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.values import Message, ToolResult
 from graphloop.workers import Worker
+from tests.forked import server
 from tests.mortal_store import Fate
 from tests.postgres_server import database
 from tests.property.test_contract_pairing import assert_paired
@@ -70,10 +70,10 @@ class Trial:
     engine: EngineName
     where: str
     seed: int
-    runs: int = 500 if NIGHTLY else 100
+    runs: int = 500 if NIGHTLY else 60
     workers: int = 4 if NIGHTLY else 3
-    kills: int = 20 if NIGHTLY else 8
-    stops: int = 10 if NIGHTLY else 3
+    kills: int = 20 if NIGHTLY else 5
+    stops: int = 10 if NIGHTLY else 2
     given: tuple[tuple[str, str], ...] = ()
 
 
@@ -101,14 +101,12 @@ class Crew:
     """The worker processes; each does `target`."""
 
     def __init__(self, directory: Path, trial: Trial, target: Work = work) -> None:
-        self._context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(["pytest", "tests.sim.test_killed_workers"])
         self._given, self._target = (directory, trial), target
         self._done = 0
         self.workers: list[ForkServerProcess] = [self._hired() for _ in range(trial.workers)]
 
     def _hired(self) -> ForkServerProcess:
-        process = self._context.Process(target=self._target, args=self._given, daemon=True)
+        process = server().Process(target=self._target, args=self._given, daemon=True)
         process.start()
         return process
 

@@ -66,11 +66,11 @@ async def test_each_run_ends_and_each_call_is_made_once(
 
     for at in range(STOPS):
         while len(made) * (STOPS + 1) < RUNS * CALLS * (at + 1):  # noqa: ASYNC110 - the worker's
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
         await asyncio.to_thread(server.stop)
         await asyncio.to_thread(server.start)
     while {one.status for one in await store.overview()} != {"done"}:  # noqa: ASYNC110 - as above
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
     worker.stop()
     await serving
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.tools import ToolContext, ToolProgress
 from graphloop.values import ToolResult
 from tests.remote_caller import caller
-from tests.served_desk import ROOT, free_port, listening, started
+from tests.served_desk import free_port, listening, module_process, started
 
 pytestmark = pytest.mark.deadline(60)
 
@@ -45,21 +44,17 @@ class Clerk:
     async def has(self, line: str) -> None:
         """Wait until the ledger has a line."""
         while line not in self.ledger:  # noqa: ASYNC110 - another process writes it
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
 
     def agent(self, word: str = "") -> Agent:
         return caller(str(self.folder / "runs.db"), self.url, word)
 
     @contextmanager
-    def asking(self, *words: str) -> Generator[subprocess.Popen[bytes]]:
+    def asking(self, *words: str) -> Generator[ForkServerProcess]:
         """Start a process whose run `r` gives the clerk a task or an answer; kill it at the end."""
         store = str(self.folder / "runs.db")
-        command = [sys.executable, "-m", "tests.remote_caller", store, self.url, *words]
-        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
-            try:
-                yield process
-            finally:
-                process.kill()
+        with module_process("tests.remote_caller", store, self.url, *words) as (process, _):
+            yield process
 
 
 @pytest.fixture(scope="module")
@@ -220,8 +215,9 @@ async def test_a_killed_caller_goes_on_with_its_task(clerk: Clerk) -> None:
     with clerk.asking("wait") as process:
         await clerk.has("start wait")
         while not await kept(clerk):  # noqa: ASYNC110 - another process journals it
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
         process.kill()
+        process.join()
     (clerk.folder / "end").touch()
     done = await clerk.agent().resume("r")
 
@@ -234,6 +230,7 @@ async def test_a_caller_killed_before_it_knows_its_task_finds_it(clerk: Clerk) -
     with clerk.asking("late") as process:
         await clerk.has("start late")
         process.kill()
+        process.join()
     assert not await kept(clerk)
     for name in ("go", "end"):
         (clerk.folder / name).touch()
@@ -253,6 +250,7 @@ async def test_a_caller_killed_after_its_answer_sends_none_again(
     with clerk.asking("", "slow") as process:
         await clerk.has("answer slow")
         process.kill()
+        process.join()
     if is_over:
         (clerk.folder / "end").touch()
         await clerk.has("sized")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,30 @@ import pytest
 from graphloop.cli.errors import Status
 from graphloop.mcp import read_pins
 from tests.unit.cli.command_line import ROOT, called, refused, shown, started
+from tests.warm_python import warm_python
 
-SERVER = f"{sys.executable} {ROOT / 'tests/mcp_server.py'} stdio"
-IN_PYTHON = f"""
-import sys
+THE_SERVER = "SERVER"
+"""What stands for the server's command in a parameter."""
+
+
+def server(file: Path = ROOT / "tests/mcp_server.py") -> str:
+    """Return the command of a server."""
+    return " ".join([*warm_python(), str(file), "stdio"])
+
+
+def in_python() -> str:
+    """Return a program whose `desk` is the server."""
+    return f"""
 from graphloop.mcp import stdio
-desk = stdio(sys.executable, {str(ROOT / "tests/mcp_server.py")!r}, "stdio", tools=["add"])
+desk = stdio(*{server().split()!r}, tools=["add"])
 """
 
 
 @pytest.mark.usefixtures("desk")
 def test_the_tools_are_listed_as_a_model_reads_them() -> None:
     """A person reads the descriptions before an agent does."""
-    lines = shown("mcp", "list", SERVER).splitlines()
-    tools = [json.loads(line) for line in shown("mcp", "list", SERVER, "--json").splitlines()]
+    lines = shown("mcp", "list", server()).splitlines()
+    tools = [json.loads(line) for line in shown("mcp", "list", server(), "--json").splitlines()]
 
     assert lines[:2] == ["add(a, b)", "  Add two numbers."]
     assert lines[lines.index("pid()") + 2] == "  (the server says: changes nothing)"
@@ -45,7 +54,7 @@ def test_a_description_cannot_control_the_terminal() -> None:
         "server.run('stdio')\n"
     )
 
-    text = shown("mcp", "list", f"{sys.executable} odd.py")
+    text = shown("mcp", "list", server(Path("odd.py")))
 
     assert text == "look()\n  Hidden[2K here\\u202e.\n"
 
@@ -53,9 +62,9 @@ def test_a_description_cannot_control_the_terminal() -> None:
 @pytest.mark.usefixtures("desk")
 def test_a_pinned_file_is_compared_with_the_one_before() -> None:
     """The person who pins anew sees what the server has changed."""
-    Path("desk.py").write_text(IN_PYTHON)
+    Path("desk.py").write_text(in_python())
 
-    first = called("mcp", "pin", SERVER, "-o", "desk.mcp.json", cwd=Path.cwd())
+    first = called("mcp", "pin", server(), "-o", "desk.mcp.json", cwd=Path.cwd())
     second = called("mcp", "pin", "desk.py:desk", "-o", "desk.mcp.json", cwd=Path.cwd())
     printed = shown("mcp", "pin", "desk.py:desk")
 
@@ -84,13 +93,13 @@ async def listed(server):
 
 gate = ask("desk_d*") | allow("desk_*")
 """
-    live = f"asyncio.run(listed(desk(*{SERVER.split()!r})))"
+    live = f"asyncio.run(listed(desk(*{server().split()!r})))"
     absent = 'desk("no-such-program").pinned("desk.mcp.json")'
     for name, tools in (("live", live), ("absent", absent)):
         Path(f"{name}.py").write_text(
             f"{agent}agent = Agent(ScriptedModel(['.']), tools={tools}, gate=gate)\n"
         )
-    called("mcp", "pin", SERVER, "-o", "desk.mcp.json", cwd=Path.cwd())
+    called("mcp", "pin", server(), "-o", "desk.mcp.json", cwd=Path.cwd())
 
     for command in ("check", "draw"):
         there, away = (
@@ -106,17 +115,17 @@ def test_a_file_of_another_kind_is_not_overwritten() -> None:
     """`-o` beside a topology's name would lose the topology."""
     Path("notes.json").write_text("{}")
 
-    assert "expected a new file" in refused("mcp", "pin", SERVER, "-o", "notes.json")
+    assert "expected a new file" in refused("mcp", "pin", server(), "-o", "notes.json")
     assert Path("notes.json").read_text() == "{}"
 
 
 @pytest.mark.usefixtures("desk")
 def test_a_call_prints_its_result_and_its_status() -> None:
     """A script reads the JSON, a person the text."""
-    added = shown("mcp", "call", SERVER, "add", '{"a": 1, "b": 2}')
-    kinds = shown("mcp", "call", SERVER, "all.kinds")
-    data = json.loads(shown("mcp", "call", SERVER, "add", '{"a": 1, "b": 2}', "--json"))
-    failed = called("mcp", "call", SERVER, "fail", cwd=Path.cwd())
+    added = shown("mcp", "call", server(), "add", '{"a": 1, "b": 2}')
+    kinds = shown("mcp", "call", server(), "all.kinds")
+    data = json.loads(shown("mcp", "call", server(), "add", '{"a": 1, "b": 2}', "--json"))
+    failed = called("mcp", "call", server(), "fail", cwd=Path.cwd())
 
     assert added == "3\n"
     assert kinds.splitlines()[2:4] == ["[image/png]", "[audio/wav]"]
@@ -129,31 +138,32 @@ def test_a_call_prints_its_result_and_its_status() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("call", SERVER, "ad"), "Did you mean 'add'?"),
-        (("call", SERVER, "add", '{"a": 1}'), "'b' is a required property"),
-        (("call", SERVER, "add", "{a: 1}"), "ARGUMENTS: expected a JSON object"),
-        (("call", SERVER, "add", "[1]"), "Fix: name each argument."),
+        (("call", THE_SERVER, "ad"), "Did you mean 'add'?"),
+        (("call", THE_SERVER, "add", '{"a": 1}'), "'b' is a required property"),
+        (("call", THE_SERVER, "add", "{a: 1}"), "ARGUMENTS: expected a JSON object"),
+        (("call", THE_SERVER, "add", "[1]"), "Fix: name each argument."),
         (("list", "desk.py"), "desk.py:NAME"),
         (("list", "desk.yaml"), "found the file 'desk.yaml'"),
         (("list", "desk.py:dask"), "Did you mean 'desk'?"),
         (("list", "dsk.py:desk"), "Did you mean 'desk.py'?"),
         (("list", "desk.py:desk", "--env", "A=1"), "--env would have no effect"),
         (("list", "https://x.example/mcp", "--env", "A=1"), "is started elsewhere"),
-        (("list", SERVER, "--header", "a=b"), "which gets no header"),
-        (("list", SERVER, "--env", "HOMER"), "--env HOMER: expected a variable of this shell"),
-        (("list", SERVER, "--env", "=1"), "expected NAME or NAME=VALUE"),
+        (("list", THE_SERVER, "--header", "a=b"), "which gets no header"),
+        (("list", THE_SERVER, "--env", "HOMER"), "--env HOMER: expected a variable of this shell"),
+        (("list", THE_SERVER, "--env", "=1"), "expected NAME or NAME=VALUE"),
         (("list", "'open"), "close the quotes"),
         (("list", "no-such-program-here"), "no-such-program-here"),
         (("list", "http://127.0.0.1:9/mcp", "--timeout", "5"), "ConnectError"),
-        (("list", SERVER, "--timeout", "0"), "expected more than 0 seconds"),
+        (("list", THE_SERVER, "--timeout", "0"), "expected more than 0 seconds"),
         (("list", ""), "SERVER: expected text"),
     ],
 )
 def test_a_mistake_gets_a_hint_and_status_2(arguments: tuple[str, ...], message: str) -> None:
     """Each names the argument and the remedy."""
-    Path("desk.py").write_text(IN_PYTHON)
+    Path("desk.py").write_text(in_python())
 
-    assert message in refused("mcp", *arguments)
+    given = [server() if each == THE_SERVER else each for each in arguments]
+    assert message in refused("mcp", *given)
 
 
 @pytest.mark.usefixtures("desk")
@@ -169,7 +179,7 @@ def test_a_server_gets_the_variables_that_are_named(monkeypatch: pytest.MonkeyPa
         monkeypatch.setenv(name, "secret")
     given = ("--env", "DESK_KEY", "--env", "DESK_MODE=test")
 
-    seen = json.loads(shown("mcp", "call", f"{sys.executable} env.py", "look", "--json", *given))
+    seen = json.loads(shown("mcp", "call", server(Path("env.py")), "look", "--json", *given))
 
     assert json.loads(seen["data"]) == {"result": ["secret", "test", ""]}
 
@@ -178,7 +188,7 @@ def test_ctrl_c_cancels_the_call_at_the_server(tmp_path: Path) -> None:
     """The terminal returns at once, and no work goes on behind it."""
     note = tmp_path / "note"
     os.mkfifo(note)
-    with started("mcp", "call", SERVER, "wait", json.dumps({"note": str(note)})) as process:
+    with started("mcp", "call", server(), "wait", json.dumps({"note": str(note)})) as process:
         assert note.read_text() == "started"
         os.kill(process.pid, signal.SIGINT)
         assert note.read_text() == "cancelled"

@@ -103,7 +103,7 @@ async def served(worker: Worker, done: Done) -> None:
     """Let a worker serve until something is done."""
     async with serving(worker) as task:
         while not await done() and not task.done():  # noqa: ASYNC110 - another task does it
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
 
 
 def calls_of(*names: str) -> dict[str, object]:

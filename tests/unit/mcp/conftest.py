@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ import pytest
 from graphloop.mcp import Server, ServerOptions, http, stdio
 from tests.mcp_calls import SERVER, Make
 from tests.sizes import NIGHTLY
+from tests.warm_python import warm_python
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def url() -> Iterator[str]:
     """Start the server on a free port, and return its URL."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    command = [sys.executable, SERVER, "http", str(port)]
+    command = [*warm_python(), SERVER, "http", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         assert process.stderr is not None
         try:
@@ -44,7 +44,7 @@ def make(request: pytest.FixtureRequest) -> Make:
     def made(**options: object) -> Server:
         given: ServerOptions = {"mode": mode, **options}  # type: ignore[typeddict-item]
         if transport == "stdio":
-            return stdio(sys.executable, SERVER, "stdio", **given)
+            return stdio(*warm_python(), SERVER, "stdio", **given)
         return http(str(request.getfixturevalue("url")), **given)
 
     return made

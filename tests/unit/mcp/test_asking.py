@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +17,7 @@ from graphloop.spending import budget
 from graphloop.testing import ScriptedModel
 from graphloop.values import ToolResult
 from tests.mcp_calls import Make, outcome, own, tools_of, until
+from tests.warm_python import warm_python
 
 pytestmark = pytest.mark.deadline(50)
 
@@ -227,7 +227,7 @@ async def test_a_server_that_asks_for_ever_is_left_after_ten_times(name: str) ->
 
     endless = str(Path(__file__).parents[2] / "mcp_endless_server.py")
     thinker = ScriptedModel(["Hm."], restart=True)
-    server = stdio(sys.executable, endless, name="endless", ask=True, sampling=thinker)
+    server = stdio(*warm_python(), endless, name="endless", ask=True, sampling=thinker)
     caller = ScriptedModel([{"calls": [{"name": name, "arguments": {}}]}, "."])
     async with Agent(caller, tools=await server.tools(), approve_tool_call=decide) as agent:
         result = await agent.generate("Go.")

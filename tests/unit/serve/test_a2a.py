@@ -346,7 +346,7 @@ async def test_a_cancelled_task_aborts_its_run(tmp_path: Path) -> None:
         async with sleeper.client(streaming=True) as client:
             watched = asyncio.create_task(events(client, new_text_part("Wait.")))
             while not (tmp_path / "waiting").exists():  # noqa: ASYNC110 - another process makes it
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.01)
             tasks: Sequence[Task] = ()
             while not tasks:  # The tool may wait before the task is listed.
                 tasks = (await client.list_tasks(ListTasksRequest())).tasks
@@ -451,7 +451,7 @@ async def test_the_end_of_the_server_ends_its_runs(tmp_path: Path) -> None:
         async with app.router.lifespan_context(app):
             task = await sent(client, new_text_part("Wait."))
             while not (tmp_path / "waiting").exists():  # noqa: ASYNC110 - the tool makes it
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.01)
 
     assert await Served(tmp_path, url).statuses() == {task.id: "cancelled"}
 

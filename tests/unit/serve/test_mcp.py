@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import sys
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +25,7 @@ from graphloop.stores import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import ToolContext
 from tests.served_desk import ROOT, started
+from tests.warm_python import warm_python
 
 LOOKS_MAX = 10_000
 LIMIT_S = 100.0
@@ -52,8 +52,9 @@ class Desk:
         headers = {"authorization": f"Bearer {who}"}
         async with httpx2.AsyncClient(headers=headers, timeout=LIMIT_S) as http:
             if transport == "stdio":
-                words = ["-m", "tests.served_desk", str(self.folder), "stdio"]
-                to = StdioServerParameters(command=sys.executable, args=words, cwd=ROOT)
+                command, *words = (*warm_python(), "-m", "tests.served_desk")
+                words += [str(self.folder), "stdio"]
+                to = StdioServerParameters(command=command, args=words, cwd=ROOT)
             else:
                 to = streamable_http_client(self.url, http_client=http)
             async with Client(to, mode=mode, elicitation_callback=ask) as client:
@@ -245,7 +246,7 @@ async def test_a_cancelled_request_aborts_its_run(desk: Desk) -> None:
     async with desk.client("http") as client:
         call = asyncio.create_task(client.call_tool("sleeper", {"prompt": "Wait."}))
         while not (desk.folder / "waiting").exists():  # noqa: ASYNC110 - another process makes it
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
         call.cancel()
         await asyncio.wait([call])
         store = SqliteStore(desk.folder / "runs.db")

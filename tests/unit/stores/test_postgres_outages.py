@@ -46,7 +46,7 @@ def do(dsn: str, statement: bytes) -> None:
 async def waited(caplog: pytest.LogCaptureFixture, text: str) -> None:
     """Wait until the store has told that it waits."""
     while not any(text in one.getMessage() for one in caplog.records):  # noqa: ASYNC110
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
 
 
 async def test_a_full_disk_is_waited_for_and_told(

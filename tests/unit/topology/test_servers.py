@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +17,7 @@ from graphloop.mcp import Definition, Server, pins_of, pins_text, stdio
 from graphloop.testing import ScriptedModel
 from graphloop.topology import Registry, Topology, TopologyError, dump, fingerprint, load
 from tests.topology_forms import is_valid
+from tests.warm_python import warm_python
 
 SERVER = str(Path(__file__).parents[2] / "mcp_server.py")
 TABLE = """\
@@ -53,7 +53,7 @@ def written(mcp: str = PINNED, rule: str = RULE) -> str:
 
 def the_server(**options: Any) -> Server:
     """Return the server of the tests."""
-    return stdio(sys.executable, SERVER, "stdio", **options)
+    return stdio(*warm_python(), SERVER, "stdio", **options)
 
 
 @pytest.fixture(scope="module")

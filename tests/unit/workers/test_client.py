@@ -85,7 +85,7 @@ async def served(worker: Worker, told: Awaitable[object]) -> None:
 async def until(done: Callable[[], Awaitable[bool]]) -> None:
     """Wait for what another task does; the test's time limit bounds it."""
     while not await done():  # noqa: ASYNC110 - another process may do it
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
 
 
 async def test_an_answer_wakes_a_run_and_counts_once(shared: Open) -> None:

@@ -76,7 +76,7 @@ async def served(workers: Sequence[Worker], done: Callable[[], Awaitable[bool]])
         for worker in workers:
             group.create_task(worker.serve())
         while not await done():  # noqa: ASYNC110 - other tasks do it
-            await asyncio.sleep(0)
+            await asyncio.sleep(0.01)
         for worker in workers:
             worker.stop()
 

@@ -45,7 +45,7 @@ async def status_of(store: Catalog, run_id: str) -> str:
 async def until(done: Callable[[], Awaitable[bool]]) -> None:
     """Wait for what another task or process does; the test's time limit bounds it."""
     while not await done():  # noqa: ASYNC110 - another process may do it
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
 
 
 async def served(worker: Worker, done: Callable[[], Awaitable[bool]]) -> None:
