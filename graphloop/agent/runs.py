@@ -19,7 +19,8 @@ from typing import Any, Generic, Protocol, TypeAlias, Unpack, final
 
 from typing_extensions import TypeVar
 
-from ..errors import ConfigError, StoreError
+from .. import stores
+from ..errors import ConfigError
 from ..events import Event
 from ..graph import NodeGraph
 from ..policy import Approval, decline, refuse_edit
@@ -31,10 +32,10 @@ from ..stores import (
     Closes,
     Leases,
     Mailbox,
+    Place,
     Posted,
     RunRecord,
     Store,
-    open_store,
 )
 from .answers import Answers, approval_from, check_given_answer
 from .inputs import AnswersInput, CallInput, PromptInput
@@ -45,8 +46,7 @@ from .stored_questions import (
     ask_of,
     asks_of,
     check_token,
-    is_submitted,
-    line_of,
+    enlist,
     parameters_in,
 )
 from .stream import RunStream
@@ -277,6 +277,7 @@ class Runs(Generic[O_co, S]):
         *,
         tenant: str = "",
         priority: int = 0,
+        deadline_s: float | None = None,
         **question: Unpack[CallInput[Any]],
     ) -> str:
         """Store the first event of a new run, for a worker to drive, and return the run's id.
@@ -289,22 +290,17 @@ class Runs(Generic[O_co, S]):
             tenant: for whom the run is driven. Workers take the runs of the tenants in turn.
             priority: how urgent the run is, from -100 to 100: of the runs that wait alike, those
                 of the highest priority go first.
+            deadline_s: the seconds from now after which a worker ends the run as `timeout`, also
+                while the run waits for an answer; None for no deadline.
             question: the options of the call, as in `generate`.
 
         Raises:
             ConfigError: there is no agent, an option is invalid, the store has no line of runs
-                for a `tenant` or `priority`, or the run id has another question.
+                for such a place, or the run id has another question.
         """
         started = await first_event(self._agents_terms("to submit"), prompt, question)
         async with self._opened() as store:
-            line = line_of(store, tenant, priority)
-            try:
-                await store.append(started.run_id, 1, started)
-            except StoreError:
-                if not await is_submitted(store, started):
-                    raise
-            if line is not None:
-                await line.enlist(started.run_id, tenant, priority)
+            await enlist(store, started, Place(tenant, priority, deadline_s))
         return started.run_id
 
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
@@ -328,7 +324,7 @@ class Runs(Generic[O_co, S]):
         given = self._given()
         if not isinstance(given, str | Path):
             return self._resumed(given, run_id, answers)
-        store = open_store(given)
+        store = stores.open_store(given)
         stream = self._resumed(store, run_id, answers)
         if isinstance(store, Closes):
             stream.on_over = store.aclose
@@ -387,7 +383,7 @@ class Runs(Generic[O_co, S]):
         if not isinstance(given, str | Path):
             yield given
             return
-        store = open_store(given)
+        store = stores.open_store(given)
         try:
             yield store
         finally:

@@ -114,7 +114,7 @@ def start_run(
             ports,
             driver,
             driver.start(started),
-            on_step_finish=None if listener is None else terms.world.step_listener(deps),
+            on_step_finish=None if listener is None else terms.resources.step_listener(deps),
             warnings=warnings,
             final=terms.final,
             limits=terms.limits,
@@ -158,7 +158,7 @@ async def _instructed(
     terms: RunTerms[Any], messages: History[Message], deps: object
 ) -> tuple[History[Message], str | None]:
     """Ask the function for the instructions; return the first messages with them, and the text."""
-    said = await terms.world.instructions(deps)
+    said = await terms.resources.instructions(deps)
     return conversation(None, messages, said)[0], said
 
 
@@ -219,7 +219,7 @@ def resume_run(
             driver.resume(tree.run, tree.answers, tree.children, seen=tree.seen),
             spent_by(tree.run, below),
             len(tree.run.record.steps),
-            on_step_finish=None if listener is None else terms.world.step_listener(deps),
+            on_step_finish=None if listener is None else terms.resources.step_listener(deps),
             children=below,
             final=terms.final,
             limits=terms.limits,
@@ -309,10 +309,9 @@ def _read(
         )
         if not is_answered:
             return messages, repairs, None
-        handed = ConversationAnswers(
-            tuple(messages), Answers.given(question), terms.secret, terms.clock
-        )
-        handed.check(terms.world.toolbox, terms.world.children)
+        said, given = tuple(messages), Answers.given(question)
+        handed = ConversationAnswers(said, given, terms.secret, terms.clock)
+        handed.check(terms.resources.toolbox, terms.resources.children)
     except ConfigError as error:
         return error
     return messages, repairs, handed

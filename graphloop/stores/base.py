@@ -2,10 +2,10 @@
 
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
-all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Bulk` (several
-journals in one write), `Lookup` (whether one run exists), `Meters` (what a fleet has used) and
-`Closes`. `diagnosis` has the ability of a store that an operator surveys, and the room `engines`
-that of a database that tells an engine of runs.
+all runs), `Wakes` (news of runs that wait), `Bulk` (several journals in one write), `Lookup`
+(whether one run exists), `Meters` (what a fleet has used) and `Closes`. `backlog` has the runs that
+wait for a driver, `diagnosis` the ability of a store that an operator surveys, and the room
+`engines` that of a database that tells an engine of runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..events import Event
 
 __all__ = [
     "Ask",
-    "Backlog",
     "Bulk",
     "Catalog",
     "Change",
@@ -108,6 +107,8 @@ class RunRecord(Struct, frozen=True):
         target: the target of `graphloop run` ("module:agent"); empty if none was recorded.
         refusals: why a blocked run is blocked, by each revision of the code that cannot drive it;
             the latest is the last.
+        remaining_s: the seconds until the run's deadline by the store's clock, when the record was
+            read; None for a run without a deadline.
     """
 
     run_id: str
@@ -120,6 +121,7 @@ class RunRecord(Struct, frozen=True):
     asks: tuple[Ask, ...] = ()
     target: str = ""
     refusals: tuple[Refusal, ...] = ()
+    remaining_s: float | None = None
 
 
 class Store(Protocol):
@@ -196,7 +198,8 @@ class Leases(Protocol):
             status: the run's status; None for a driver that wrote no event, to keep the stored one.
             asks: the pending questions.
             seen: how many answers and commands of the run's mailbox the driver has read.
-            wake_s: the seconds after which a driver is to take a parked run; None for never.
+            wake_s: the seconds after which a driver is to take a parked run; None for never. A run
+                with a deadline is taken then at the latest.
             refusal: why the run is blocked; a run with another status forgets its refusals.
 
         Raises:
@@ -279,52 +282,6 @@ class Catalog(Protocol):
         Raises:
             UnknownRun: the store has no run with this id.
         """
-        ...
-
-
-@runtime_checkable
-class Backlog(Protocol):
-    """Finds what drivers are to do: the runs that wait for one, and the commands to runs."""
-
-    async def ready(
-        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
-    ) -> Sequence[str]:
-        """Return ids of runs that a driver could take further now, at most `limit`.
-
-        These runs are ready or interrupted, or their time to wake has come; or they are blocked,
-        and no refusal has one of the caller's revisions. A child run is not among them: its root
-        run drives it. The caller claims a run before it drives it, so that two callers with the
-        same ids do no harm.
-
-        Args:
-            graphs: the names of the graphs whose runs the caller can drive.
-            limit: the maximum number of ids.
-            revisions: the revisions of the caller's code; without any, no blocked run waits.
-
-        Returns:
-            Interrupted and blocked runs first, then those with an answer, then new ones. Of each,
-            those of the highest priority first; of these, the runs of the tenants in turn, so that
-            a tenant with fewer runs under way comes sooner; of a tenant, the oldest first.
-        """
-        ...
-
-    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
-        """Record for whom a run is driven, and how urgent it is; by default for "", with 0.
-
-        Raises:
-            UnknownRun: the store has no run with this id.
-        """
-        ...
-
-    async def retry(self, revisions: Collection[str]) -> None:
-        """Forget the refusals of blocked runs that have one of these revisions.
-
-        A worker that starts calls it: code within functions changes without another revision.
-        """
-        ...
-
-    async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        """Map the id of each of these runs with commands to these, as `Mailbox.posted` does."""
         ...
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 from collections.abc import (
     AsyncIterator,
     Collection,
@@ -21,7 +20,7 @@ from collections.abc import (
     Sequence,
 )
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Any, Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 from msgspec.json import Decoder
@@ -37,7 +36,6 @@ __all__ = [
     "NAMED_MAX",
     "OVER",
     "CommandKind",
-    "PlaceInLine",
     "RunCommand",
     "WantedPage",
     "commands_in",
@@ -45,7 +43,6 @@ __all__ = [
     "fork",
     "graph_name_of",
     "has_run",
-    "in_turn",
     "is_command",
     "is_within",
     "keep_all",
@@ -184,8 +181,9 @@ def records_of(
 ) -> tuple[RunRecord, ...]:
     """Return the records of the rows of a database, without the parent of `root`.
 
-    A row has the run's id, graph, status, number of events, two times, questions, target and
-    refusals. If the rows are `cut` out of more, the parents of their runs need not be among them.
+    A row has the run's id, graph, status, number of events, two times, questions, target, refusals
+    and remaining seconds. If the rows are `cut` out of more, the parents of their runs need not be
+    among them.
     """
     known = {row[0].rpartition("/")[0] if cut else row[0] for row in rows}
     return tuple(
@@ -194,14 +192,15 @@ def records_of(
             graph,
             status,
             events,
-            created_at,
-            updated_at,
+            created_at=times[0],
+            updated_at=times[1],
             parent=parent_of(run_id, known),
             asks=ASKS.decode(asks),
             target=target,
             refusals=refusals_in(refusals),
+            remaining_s=remaining_s,
         )
-        for run_id, graph, status, events, created_at, updated_at, asks, target, refusals in rows
+        for run_id, graph, status, events, *times, asks, target, refusals, remaining_s in rows
         if root is None or is_within(run_id, root)
     )
 
@@ -233,34 +232,6 @@ def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | No
     """
     times = [ask.expires_at for ask in asks if ask.expires_at is not None]
     return min([*times, *(() if wake_s is None else (now + wake_s,))], default=None)
-
-
-class PlaceInLine(NamedTuple):
-    """A run that waits for a driver, ordered by its band and priority, and then by its time.
-
-    `urgency` is the priority, negated: the least comes first.
-    """
-
-    band: int
-    urgency: int
-    updated: float
-    run_id: str
-    tenant: str
-
-
-def in_turn(line: Iterable[PlaceInLine], busy: Mapping[str, int]) -> list[str]:
-    """Return the ids of waiting runs, those of the tenants in turn.
-
-    Args:
-        line: the runs that wait.
-        busy: the number of runs under way by tenant: so many turns it has had.
-    """
-    turns = Counter(busy)
-    ranked: list[tuple[int, int, int, float, str]] = []
-    for place in sorted(line):
-        turns[place.tenant] += 1
-        ranked.append((*place[:2], turns[place.tenant], *place[2:4]))
-    return [run_id for *_, run_id in sorted(ranked)]
 
 
 def graph_name_of(first: Event) -> str:

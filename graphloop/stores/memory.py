@@ -15,12 +15,11 @@ from weakref import ReferenceType, ref
 from msgspec import Struct, field
 
 from ..errors import RunBusy, StoreError, UnknownRun
-from ..events import Event
+from ..events import Event, Started
+from .backlog import Place, PlaceInLine, in_turn
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import (
-    PlaceInLine,
     graph_name_of,
-    in_turn,
     is_command,
     is_within,
     out_of_order,
@@ -100,8 +99,8 @@ class _Kept(Struct, eq=False):
     status: RunStatus = "ready"
     asks: tuple[Ask, ...] = ()
     wake_at: float = math.inf
-    tenant: str = ""
-    priority: int = 0
+    deadline: float = math.inf
+    place: Place = Place()
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -203,7 +202,7 @@ class MemoryStore:
                 kept.asks, kept.updated_at = tuple(asks), self._clock()
                 may_wake = asks or wake_s is not None
                 wakes = wake_at(asks, kept.updated_at, wake_s) if may_wake else None
-                kept.wake_at = math.inf if wakes is None else wakes
+                kept.wake_at = min(kept.deadline, math.inf if wakes is None else wakes)
                 kept.refusals = () if refusal is None else refusals_after(kept.refusals, refusal)
             if not kept.events:
                 del self._kept[run_id]
@@ -259,15 +258,15 @@ class MemoryStore:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         now, first = self._clock(), {"interrupted", "blocked"}
         busy = Counter(
-            self._kept[run_id].tenant
+            self._kept[run_id].place.tenant
             for run_id in self._claims.taken
             if "/" not in run_id and self._claims.is_live(run_id)
         )
         waiting = [
             PlaceInLine(
-                0 if status in first else 1 + (not kept.asks),
-                -kept.priority,
-                *(kept.updated_at, run_id, kept.tenant),
+                0 if status in first else 1 + (not kept.asks and kept.wake_at > now),
+                -kept.place.priority,
+                *(kept.updated_at, run_id, kept.place.tenant),
             )
             for run_id, kept in self._runs().items()
             if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
@@ -277,10 +276,13 @@ class MemoryStore:
         ]
         return in_turn(waiting, busy)[:limit]
 
-    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
-        """Record for whom a run is driven, and how urgent it is."""
-        kept = self._run(run_id)
-        kept.tenant, kept.priority = tenant, priority
+    async def enlist(self, started: Started, place: Place) -> None:
+        """Save the first event of a new run together with the run's place."""
+        self._append(started.run_id, 1, started)
+        kept = self._run(started.run_id)
+        kept.place = place
+        if place.deadline_s is not None:
+            kept.deadline = kept.wake_at = self._clock() + place.deadline_s
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
@@ -332,6 +334,7 @@ class MemoryStore:
             asks=() if is_left else kept.asks,
             target=kept.target,
             refusals=kept.refusals,
+            remaining_s=None if kept.deadline == math.inf else kept.deadline - self._clock(),
         )
 
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:

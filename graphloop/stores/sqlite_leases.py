@@ -140,7 +140,7 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
     (epoch,) = connection.execute(
         "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1, "
-        "lease_until = excluded.lease_until, wake_at = NULL, "
+        "lease_until = excluded.lease_until, "
         "status = iif(owner IS NULL, status, 'interrupted'), "
         "asks = iif(owner IS NULL, asks, x'5b5d') RETURNING epoch",
         (run_id, tenant.name, tenant.until(), now, now),
@@ -189,13 +189,13 @@ def give_back(
         (kept,) = connection.execute(known, (run_id,)).fetchone() or (b"[]",)
         refusals = refusals_after(refusals_in(kept), standing.refusal)
     connection.execute(
-        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, asks = ?, wake_at = ?, "
-        "updated = ?, "
+        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, asks = ?, "
+        "wake_at = min(coalesce(?, deadline), coalesce(deadline, ?)), updated = ?, "
         "status = iif(? = 'parked' AND ? < (SELECT count(*) FROM signal "
         "WHERE signal.run_id = run.run_id), 'ready', ?) "
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
         (
-            *(encode(refusals), encode(standing.asks), standing.wake_at),
+            *(encode(refusals), encode(standing.asks), standing.wake_at, standing.wake_at),
             *(tenant.clock(), status, standing.seen, status),
             *(run_id, tenant.name, left.epoch),
         ),

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, get_args
 
 from ..errors import StoreError, UnknownRun
 from ..events import Event
+from .backlog import PlaceInLine, in_turn
 from .base import ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
@@ -21,9 +22,7 @@ from .codec import Codec
 from .journals import (
     COMMANDS_FROM,
     COMMANDS_UPTO,
-    PlaceInLine,
     WantedPage,
-    in_turn,
     records_of,
     within_bounds,
 )
@@ -45,8 +44,8 @@ __all__ = [
 T = TypeVar("T")
 
 RECORDS: Final = (
-    "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, refusals, owner, "
-    "lease_until FROM run WHERE next_seq > 1 "
+    "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, refusals, "
+    "deadline, owner, lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 # Only a child's id has a slash. A run with an owner is interrupted if the owner is dead.
@@ -55,8 +54,8 @@ READY: Final = (
     "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d'), 0) AS band "
     "FROM run WHERE status IN('ready', 'interrupted', 'blocked') "
     "AND (status <> 'blocked' OR ({fit})) AND owner IS NULL AND graph IN({graphs}) "
-    "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status = 'parked' AND owner IS NULL "
-    "AND graph IN({graphs}) "
+    "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status IN('parked', 'ready') "
+    "AND owner IS NULL AND graph IN({graphs}) "
     "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND graph IN({graphs})) "
     "WHERE next_seq > 1 AND instr(run_id, '/') = 0"
 )
@@ -231,10 +230,11 @@ def _number_of(connection: Connection, run_id: str) -> int:
 
 def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:
     """Return a row of `RECORDS` as the record has it now: the driver may have gone."""
-    run_id, graph, status, *times, asks, target, refusals, owner, lease_until = row
+    run_id, graph, status, *times, asks, target, refusals, deadline, owner, lease_until = row
+    remaining_s = None if deadline is None else deadline - now
     left = _is_left(owner, lease_until <= now)
     told = _status(status, owner, is_left=left)
-    return run_id, graph, told, *times, b"[]" if left else asks, target, refusals
+    return run_id, graph, told, *times, b"[]" if left else asks, target, refusals, remaining_s
 
 
 def ready(

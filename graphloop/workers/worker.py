@@ -12,9 +12,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
 
@@ -51,7 +53,7 @@ class Worker:
     Any number of workers may serve one store: in one process, in several, or on several machines,
     as far as the store can be shared. A run is taken if it was submitted (`Runs.submit`), if it got
     an answer or a command (`Client`), if a question of it expired, or if its driver died or left
-    it. An expired question counts as denied.
+    it. An expired question counts as denied, and a run past its deadline ends as `timeout`.
 
     Args:
         agents: the agents, each with a name of its own: a run belongs to the agent with
@@ -157,17 +159,20 @@ class Worker:
         agent = self._agents.get(record.graph)
         if agent is None:
             return "blocked"
+        remaining_s = math.inf if record.remaining_s is None else record.remaining_s
         late: dict[str, bool | Approval] = {
             ask.key: decline(LATE)
             for ask in record.asks
             if ask.expires_at is not None and ask.expires_at <= time.time()
+            if remaining_s > 0
         }
         deps: Any = {} if self._deps is None else {"deps": self._deps(run_id)}
         try:
             runs = agent.runs(self._store, pace=self._pace)
             stream = runs.resume_stream(run_id, approvals=late, **deps)
             self._streams[run_id] = stream, set()
-            result = await stream.result()
+            with _ended_after(remaining_s, stream):
+                result = await stream.result()
         except (RunBusy, Fenced):
             return "again"
         except (ConfigError, IllegalEvent) as error:
@@ -211,6 +216,22 @@ class Worker:
         except (RunBusy, Fenced):
             return "again"
         return "blocked" if is_same else "again"
+
+
+@contextmanager
+def _ended_after(remaining_s: float, stream: RunStream[Any, Any]) -> Generator[None]:
+    """Let the deadline of a run end it while it is driven; infinite for none."""
+    end = partial(stream.abort, "the run's deadline has passed", timeout=True)
+    if remaining_s <= 0:  # Before any effect starts.
+        end()
+    if not 0 < remaining_s < math.inf:
+        yield
+        return
+    timer = asyncio.get_running_loop().call_later(remaining_s, end)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from ...errors import StoreError, UnknownRun
+from ..backlog import Place
 from ..base import Posted
 from ..journals import out_of_order
 from .leases import HeldRun, StoreWorker, fenced, notify
@@ -17,7 +18,6 @@ __all__ = [
     "append_claimed",
     "append_unclaimed",
     "clear_refusals",
-    "enlist",
     "post_answer",
     "record_target",
     "stored_text",
@@ -34,6 +34,7 @@ class NewEvents(Struct, frozen=True, gc=False):
         events: the type name and the JSON line of each event.
         graph: the graph's name if the first event is `Started`; else empty.
         blobs: the large media in the events, by reference.
+        place: the place in line of a run that is submitted.
     """
 
     run_id: str
@@ -41,6 +42,7 @@ class NewEvents(Struct, frozen=True, gc=False):
     events: tuple[tuple[str, bytes], ...]
     graph: str
     blobs: Mapping[str, bytes]
+    place: Place = Place()
 
 
 def stored_text(name: str) -> str:
@@ -146,6 +148,8 @@ def append_unclaimed(
         "INSERT INTO entry(run, seq, kind, data) VALUES(%s, %s, %s, %s)",
         [(number, seq + at, kind, data) for at, (kind, data) in enumerate(addition.events)],
     )
+    if seq == 1:  # The row says all of a run when its trigger sees it begin.
+        _give_place(link, number, addition.place)
     link.execute(
         "UPDATE run SET begun = true, updated = now_s(), "
         "graph = CASE WHEN begun THEN graph ELSE %s END WHERE number = %s",
@@ -187,15 +191,6 @@ def record_target(link: Link, run_id: str, target: str) -> None:
     link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
 
 
-def enlist(link: Link, run_id: str, tenant: str, priority: int) -> None:
-    """Store for whom a run is driven, and how urgent it is."""
-    number, _, _ = _required(link, run_id)
-    link.execute(
-        "UPDATE run SET tenant = %s, priority = %s WHERE number = %s",
-        (stored_text(tenant), priority, number),
-    )
-
-
 def clear_refusals(link: Link, revisions: Collection[str]) -> None:
     """Forget the refusals of blocked runs that have one of these revisions."""
     for revision in revisions:
@@ -203,6 +198,15 @@ def clear_refusals(link: Link, revisions: Collection[str]) -> None:
             "UPDATE run SET refusals = '[]' WHERE status = 'blocked' "
             "AND position(convert_to(%s, 'UTF8') IN refusals) > 0",
             (revision,),
+        )
+
+
+def _give_place(link: Link, number: int, place: Place) -> None:
+    if place != Place():
+        link.execute(
+            "UPDATE run SET tenant = %s, priority = %s, deadline = now_s() + %s, "
+            "wake_at = now_s() + %s WHERE number = %s",
+            (stored_text(place.tenant), place.priority, *[place.deadline_s] * 2, number),
         )
 
 

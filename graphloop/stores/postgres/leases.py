@@ -158,7 +158,7 @@ def _claimed(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun | None:
     row = link.execute(
         "INSERT INTO run AS r (run_id, owner, epoch) VALUES(%s, %s, 1) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = r.epoch + 1, "
-        "wake_at = NULL, asks = CASE WHEN r.owner IS NULL THEN r.asks ELSE '[]' END, "
+        "asks = CASE WHEN r.owner IS NULL THEN r.asks ELSE '[]' END, "
         "status = CASE WHEN r.owner IS NULL THEN r.status ELSE 'interrupted' END "
         "WHERE r.owner IS NULL OR r.owner = excluded.owner RETURNING number, epoch",
         (run_id, tenant.name),
@@ -203,8 +203,8 @@ def release_run(
     # This machine's clock has stamped the question: the server's clock counts only the rest.
     wakes = standing.wake_at
     row = link.execute(
-        "UPDATE run SET owner = NULL, asks = %(asks)s, wake_at = now_s() + %(wake)s, "
-        "updated = now_s(), refusals = %(refusals)s, "
+        "UPDATE run SET owner = NULL, asks = %(asks)s, updated = now_s(), "
+        "wake_at = least(now_s() + %(wake)s, deadline), refusals = %(refusals)s, "
         "status = CASE WHEN %(status)s = 'parked' AND %(seen)s < "
         "(SELECT count(*) FROM signal WHERE run = number) THEN 'ready' ELSE %(status)s END "
         "WHERE number = %(number)s RETURNING status",
@@ -262,8 +262,8 @@ def sweep(link: Link) -> None:
         return
     link.execute("DELETE FROM worker WHERE name NOT IN (SELECT name FROM live)")
     freed = link.execute(
-        "UPDATE run SET owner = NULL, epoch = epoch + 1, status = 'interrupted', asks = '[]', "
-        "wake_at = NULL WHERE number IN (SELECT number FROM run r WHERE owner IS NOT NULL "
+        "UPDATE run SET owner = NULL, epoch = epoch + 1, status = 'interrupted', asks = '[]' "
+        "WHERE number IN (SELECT number FROM run r WHERE owner IS NOT NULL "
         "AND NOT EXISTS(SELECT 1 FROM worker w WHERE w.name = r.owner) "
         "ORDER BY number FOR UPDATE SKIP LOCKED) RETURNING number"
     ).fetchall()

@@ -33,7 +33,7 @@ RECORDS: Final[LiteralString] = (
     "WHEN owner IN (SELECT name FROM live) THEN 'running' ELSE 'interrupted' END, "
     "e.seq, created, greatest(updated, e.ts), "
     "CASE WHEN owner IS NULL OR owner IN (SELECT name FROM live) THEN asks ELSE '[]' END, "
-    "target, refusals "
+    "target, refusals, deadline - now_s() "
     "FROM run CROSS JOIN LATERAL (SELECT seq, ts FROM entry WHERE run = number "
     "ORDER BY seq DESC LIMIT 1) e WHERE begun "
 )
@@ -62,7 +62,8 @@ READY: Final[LiteralString] = (
     "AND strpos(run_id, '/') = 0 GROUP BY tenant), "
     "line AS (SELECT number, tenant, priority, updated, run_id, "
     "CASE WHEN status IN('interrupted', 'blocked') THEN 0 "
-    "WHEN status = 'ready' AND asks = '[]' THEN 2 ELSE 1 END AS band "
+    "WHEN status = 'ready' AND asks = '[]' AND coalesce(wake_at > now_s(), true) THEN 2 "
+    "ELSE 1 END AS band "
     "FROM run WHERE begun AND owner IS NULL AND graph = ANY(%(graphs)s) "
     "AND strpos(run_id, '/') = 0 AND (status IN('ready', 'interrupted') "
     "OR (status = 'parked' AND wake_at <= now_s()) "

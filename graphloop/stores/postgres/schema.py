@@ -28,7 +28,7 @@ __all__ = [
 Link: TypeAlias = Connection[tuple[Any, ...]]
 """A connection to the database, in autocommit mode."""
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 CHANNEL: Final = "graphloop_ready"
 """The channel of notifications about runs that wait for a driver."""
 LOCK_CLASS: Final = 0x67726C70
@@ -65,6 +65,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          asks bytea NOT NULL DEFAULT '[]', refusals bytea NOT NULL DEFAULT '[]',
          wake_at float8, target text NOT NULL DEFAULT '',
          tenant text COLLATE "C" NOT NULL DEFAULT '', priority smallint NOT NULL DEFAULT 0,
+         deadline float8,
          created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
          WITH (fillfactor=70)""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
@@ -81,7 +82,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          data text NOT NULL, ts float8 NOT NULL DEFAULT now_s(), PRIMARY KEY(run, key))""",
     """CREATE TABLE meter(
          name text COLLATE "C" PRIMARY KEY, at float8) WITH (fillfactor=10)""",
-    "INSERT INTO meta(key, value) VALUES('schema', '1')",
+    "INSERT INTO meta(key, value) VALUES('schema', '2')",
 )
 
 # The outbox: an engine's statements, which each transaction executes that makes a run ready. A

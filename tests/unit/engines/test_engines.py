@@ -145,6 +145,19 @@ async def test_a_run_that_is_submitted_later_is_driven(scene: Scene) -> None:
     await scene.close()
 
 
+async def test_a_run_that_waits_for_people_ends_at_its_deadline(scene: Scene) -> None:
+    """No leg waits for it meanwhile, so the engine has to come back to it by time."""
+    desk = Desk()
+    await desk.agent.runs(scene.store).submit("Pay.", deadline_s=0.5)
+
+    async def done() -> bool:
+        return await scene.statuses() == ["failed"]
+
+    await served(scene.worker(desk.agent), done)
+    assert not desk.paid
+    await scene.close()
+
+
 async def test_an_answer_wakes_a_run_that_waits_for_people(scene: Scene) -> None:
     """Each answer does, given by a program that knows no engine; each call runs once."""
     desk, client = Desk(asks=3), Client(scene.store)
