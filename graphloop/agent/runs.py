@@ -278,6 +278,7 @@ class Runs(Generic[O_co, S]):
         tenant: str = "",
         priority: int = 0,
         deadline_s: float | None = None,
+        queue: str = "default",
         **question: Unpack[CallInput[Any]],
     ) -> str:
         """Store the first event of a new run, for a worker to drive, and return the run's id.
@@ -292,6 +293,7 @@ class Runs(Generic[O_co, S]):
                 of the highest priority go first.
             deadline_s: the seconds from now after which a worker ends the run as `timeout`, also
                 while the run waits for an answer; None for no deadline.
+            queue: the queue in which the run waits (`stores.QueueLimits`).
             question: the options of the call, as in `generate`.
 
         Raises:
@@ -300,7 +302,7 @@ class Runs(Generic[O_co, S]):
         """
         started = await first_event(self._agents_terms("to submit"), prompt, question)
         async with self._opened() as store:
-            await enlist(store, started, Place(tenant, priority, deadline_s))
+            await enlist(store, started, Place(tenant, priority, deadline_s, queue))
         return started.run_id
 
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:

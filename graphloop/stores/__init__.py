@@ -8,7 +8,7 @@ Start with `base.py`, then `memory.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .backlog import Backlog, Place
+from .backlog import Backlog, Place, QueueLimits
 from .base import (
     Ask,
     Catalog,
@@ -83,6 +83,7 @@ __all__ = [
     "Place",
     "Posted",
     "PostgresStore",
+    "QueueLimits",
     "Refusal",
     "ReleaseStatus",
     "RunCommand",

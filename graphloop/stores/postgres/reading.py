@@ -14,7 +14,6 @@ from ..blobs import checked_blob
 from ..codec import Codec
 from ..journals import COMMANDS_FROM, COMMANDS_UPTO, WantedPage, records_of, within_bounds
 from .journal import stored_text
-from .leases import sweep
 from .schema import Link
 
 __all__ = [
@@ -24,7 +23,6 @@ __all__ = [
     "load_events",
     "posted_answers",
     "posted_commands",
-    "waiting_ids",
     "wanted_page",
 ]
 
@@ -55,28 +53,6 @@ NUMBERS_OWNED: Final[LiteralString] = (
     "AND (%(graph)s::text IS NULL OR graph = %(graph)s) AND (CASE WHEN owner IN "
     "(SELECT name FROM live) THEN 'running' ELSE 'interrupted' END) = ANY(%(statuses)s)"
 )
-
-# Only a child's id has a slash. A row that another transaction changes now is another worker's.
-READY: Final[LiteralString] = (
-    "WITH busy AS (SELECT tenant, count(*) AS runs FROM run WHERE owner IS NOT NULL "
-    "AND strpos(run_id, '/') = 0 GROUP BY tenant), "
-    "line AS (SELECT number, tenant, priority, updated, run_id, "
-    "CASE WHEN status IN('interrupted', 'blocked') THEN 0 "
-    "WHEN status = 'ready' AND asks = '[]' AND coalesce(wake_at > now_s(), true) THEN 2 "
-    "ELSE 1 END AS band "
-    "FROM run WHERE begun AND owner IS NULL AND graph = ANY(%(graphs)s) "
-    "AND strpos(run_id, '/') = 0 AND (status IN('ready', 'interrupted') "
-    "OR (status = 'parked' AND wake_at <= now_s()) "
-    "OR (status = 'blocked' AND %(revisions)s::text[] <> '{}' AND NOT EXISTS(SELECT 1 "
-    "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)))"
-    "), ranked AS (SELECT number, band, coalesce(busy.runs, 0) + row_number() OVER (PARTITION BY "
-    "tenant ORDER BY band, line.priority DESC, updated, run_id) AS turn "
-    "FROM line LEFT JOIN busy USING(tenant)) "
-    "SELECT run_id FROM ranked JOIN run USING(number) WHERE owner IS NULL "
-    "ORDER BY band, priority DESC, turn, updated, run_id LIMIT %(limit)s "
-    "FOR UPDATE OF run SKIP LOCKED"
-)
-
 
 CHAIN: Final[LiteralString] = (
     "WITH RECURSIVE found AS (SELECT digest, data FROM blob WHERE digest = %s UNION ALL "
@@ -195,14 +171,3 @@ def wanted_page(link: Link, wanted: WantedPage) -> Sequence[RunRecord]:
     chosen = sorted([number for (number,) in numbers])[: wanted.limit]
     rows = link.execute(RECORDS + "AND number = ANY(%s) " + IN_ORDER, (chosen,)).fetchall()
     return records_of(rows, None, cut=True)
-
-
-def waiting_ids(
-    link: Link, graphs: Collection[str], limit: int, revisions: Collection[str]
-) -> list[str]:
-    """Free the runs of dead workers, and return ids of root runs that wait for a driver."""
-    sweep(link)
-    named = [stored_text(graph) for graph in graphs]
-    given = {"graphs": named, "limit": limit, "revisions": [*revisions]}
-    rows = link.execute(READY, given).fetchall()
-    return [run_id for (run_id,) in rows]

@@ -41,6 +41,7 @@ OLDEST: Final = 140000
 # A worker is live while its session has its lock and its beat is younger than its lease.
 # `entry` is append-only; the primary key lets one of two writers of a number through.
 # `begun` is set with the first event: a claim of a run without events is no run yet.
+# `band` is the first order of runs that wait; a run whose time has come is in band 1 as well.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 TABLES: Final[tuple[LiteralString, ...]] = (
     "CREATE SCHEMA IF NOT EXISTS graphloop",
@@ -66,11 +67,16 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          wake_at float8, target text NOT NULL DEFAULT '',
          tenant text COLLATE "C" NOT NULL DEFAULT '', priority smallint NOT NULL DEFAULT 0,
          deadline float8,
+         queue text COLLATE "C" NOT NULL DEFAULT 'default',
+         band smallint GENERATED ALWAYS AS (CASE WHEN status IN('interrupted', 'blocked') THEN 0
+           WHEN asks = '[]' THEN 2 ELSE 1 END) STORED,
          created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
          WITH (fillfactor=70)""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
-    "CREATE INDEX run_ready ON run(graph, updated) "
-    "WHERE status IN('ready', 'interrupted', 'blocked')",
+    # The line of each tenant in its order: a look reads the heads of the lines only.
+    "CREATE INDEX run_line ON run(queue, graph, tenant, band, priority DESC, updated, run_id) "
+    "WHERE status IN('ready', 'interrupted') AND owner IS NULL AND begun "
+    "AND strpos(run_id, '/') = 0",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     "CREATE INDEX run_status ON run(status, number)",
     """CREATE TABLE entry(
@@ -80,6 +86,8 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE signal(
          run bigint NOT NULL, key text COLLATE "C" NOT NULL, signal_id text NOT NULL,
          data text NOT NULL, ts float8 NOT NULL DEFAULT now_s(), PRIMARY KEY(run, key))""",
+    """CREATE TABLE queue(
+         name text COLLATE "C" PRIMARY KEY, running int, weights jsonb NOT NULL)""",
     """CREATE TABLE meter(
          name text COLLATE "C" PRIMARY KEY, at float8) WITH (fillfactor=10)""",
     "INSERT INTO meta(key, value) VALUES('schema', '2')",
@@ -93,7 +101,8 @@ BODY: Final = """
 DECLARE
   told record;
 BEGIN
-  SELECT NEW.run_id AS run_id, NEW.graph AS graph, NEW.run_id || ':' || NEW.epoch AS leg,
+  SELECT NEW.run_id AS run_id, NEW.graph AS graph, NEW.queue AS queue,
+    NEW.priority AS priority, NEW.run_id || ':' || NEW.epoch AS leg,
     CASE WHEN NEW.status = 'interrupted' THEN NEW.run_id || ':' || (NEW.epoch - 2) END AS lost_leg,
     CASE WHEN NEW.status = 'interrupted' THEN 1 WHEN NEW.asks <> '[]' THEN 10 ELSE 100 END AS band
     INTO told;

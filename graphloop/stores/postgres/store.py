@@ -23,13 +23,13 @@ from msgspec.structs import replace
 
 from ...errors import ConfigError, StoreError, UnknownRun
 from ...events import Event, Started
-from ..backlog import Place
+from ..backlog import Place, QueueLimits
 from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
 from ..journals import WantedPage, graph_name_of, wake_at
-from . import journal, leases, operating, reading
+from . import journal, leases, line, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
 from .schema import Link, opened, place_of, tell_engine
@@ -233,12 +233,17 @@ class PostgresStore:
         return await self._read(partial(reading.listed_runs, root=root))
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
+        self,
+        graphs: Collection[str],
+        limit: int,
+        *,
+        revisions: Collection[str] = (),
+        queue: str | None = None,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
 
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
-            return reading.waiting_ids(link, graphs, limit, revisions)
+            return line.waiting_ids(link, graphs, limit, revisions, queue)
 
         return await self._queued(Job("", work))
 
@@ -249,6 +254,14 @@ class PostgresStore:
         await self._queued(
             Job(started.run_id, work, lambda _: self._beginnings.saved(addition.blobs))
         )
+
+    async def set_queues(self, queues: Mapping[str, QueueLimits]) -> None:
+        """Keep the limits and weights of these queues for all processes; the last call counts."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.record_queues(link, queues)
+
+        await self._queued(Job("", work))
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
