@@ -155,14 +155,14 @@ class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False
 class CallCheck(Struct, frozen=True, omit_defaults=True, gc=False):
     """The check of one call; `problem` is an error for the model to read, or empty.
 
-    `needs_approval` is the tool's own word. `held` and `unmet` name, for each set of rules
+    `needs_approval` is the tool's own word. `met` and `unmet` name, for each set of rules
     (outermost first), the conditions that are true and false; one in neither counts against the
     call. `added` are decisions of gates that the code gained before a resume.
     """
 
     problem: str = ""
     needs_approval: bool = False
-    held: tuple[tuple[str, ...], ...] = ()
+    met: tuple[tuple[str, ...], ...] = ()
     unmet: tuple[tuple[str, ...], ...] = ()
     added: tuple[Rule, ...] = ()
 

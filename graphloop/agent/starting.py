@@ -114,7 +114,7 @@ def start_run(
             ports,
             driver,
             driver.start(started),
-            on_step_finish=None if listener is None else terms.world.step_listener(deps),
+            on_step_finish=None if listener is None else terms.resources.step_listener(deps),
             warnings=warnings,
             final=terms.final,
             limits=terms.limits,
@@ -156,7 +156,7 @@ async def _instructed(
     terms: RunTerms[Any], messages: tuple[Message, ...], deps: object
 ) -> tuple[tuple[Message, ...], str | None]:
     """Ask the function for the instructions; return the first messages with them, and the text."""
-    said = await terms.world.instructions(deps)
+    said = await terms.resources.instructions(deps)
     return conversation(None, History(messages), said)[0], said
 
 
@@ -217,7 +217,7 @@ def resume_run(
             driver.resume(tree.run, tree.answers, tree.children, seen=tree.seen),
             spent_by(tree.run, below),
             len(tree.run.record.steps),
-            on_step_finish=None if listener is None else terms.world.step_listener(deps),
+            on_step_finish=None if listener is None else terms.resources.step_listener(deps),
             children=below,
             final=terms.final,
             limits=terms.limits,
@@ -306,7 +306,7 @@ def _read(
         if not is_answered:
             return messages, repairs, None
         handed = ConversationAnswers(messages, Answers.given(question), terms.secret, terms.clock)
-        handed.check(terms.world.toolbox, terms.world.children)
+        handed.check(terms.resources.toolbox, terms.resources.children)
     except ConfigError as error:
         return error
     return messages, repairs, handed

@@ -79,13 +79,13 @@ class ChildTerms(Protocol):
     """The most tokens that one reply may have, in a run of the agent or in its child runs."""
     nesting: Nesting
     """The nesting depth of the child runs of a run of the agent."""
-    resources: tuple[SharedResources, ...]
+    to_close: tuple[SharedResources, ...]
     """The stores and connections that runs of the agent and of its sub-agents share."""
     final: FinalAnswer | None
     """Reads the typed answer of such a run; None for an agent whose answer is a text."""
     deps_needs: tuple[DepsNeed, ...]
     """The parts of such a run that read `deps`."""
-    own_resources: tuple[SharedResources, ...]
+    own_to_close: tuple[SharedResources, ...]
     """The stores and connections of the agent, and of sub-agents made only for its runs."""
 
     def revision(self) -> str:

@@ -1,12 +1,12 @@
 """The driver: performs a run's effects, and steps the run with the events that answer them.
 
     until the run ends, parks or is left:
-        if the held steps are due: journal their events, and yield them
+        if the unsaved steps are due: journal their events, and yield them
         if no event comes before the effects in `todo`:
             start the effects, yield what they show, and wait for the event that answers one
-        step the run with the event, hold the step, and add its effects to `todo`
+        step the run with the event, and add the step's effects to `todo`
 
-A step is held if the next event is known at once: one append journals both
+A step stays unsaved if the next event is known at once: one append journals both
 (docs/decisions/2026-11-23-two-commits-a-turn.md). An abort ends the wait, closes the effects in
 flight, and journals `Cancelled`.
 
@@ -234,7 +234,7 @@ class AsyncDriver(Generic[S]):
                         while recorder.unseen:
                             yield recorder.unseen.pop(0)
                     item: Shown | Event | None = self._known()
-                    if item is None and recorder.held:
+                    if item is None and recorder.unsaved:
                         # Held steps are journaled before an effect starts or a step is yielded.
                         recorder.is_due = True
                         continue
@@ -255,7 +255,7 @@ class AsyncDriver(Generic[S]):
                 await in_flight.close()
 
     async def _take(self, event: Event, *, leaving: bool = False) -> None:
-        """Step the run with an event, hold the step, and add its effects to `todo`.
+        """Step the run with an event, and add the step's effects to `todo`.
 
         An effect that is still in `todo` surely has not started; `_final` relies on this.
         """
@@ -301,12 +301,12 @@ class AsyncDriver(Generic[S]):
         """Return the event to apply before any effect starts; None if the effects may start.
 
         It is the first event of a start or resume, a message or abort of the caller, an answer that
-        waited, or an `EffectsStarted`. The held steps and this event take a single append.
+        waited, or an `EffectsStarted`. The unsaved steps and this event take a single append.
         """
         recorder, run = self._recorder, self._recorder.latest
         if run is None:
             return recorder.heard.pop(0) if recorder.heard else None
-        if run.node == "END" or (recorder.held and self._is_stopped):
+        if run.node == "END" or (recorder.unsaved and self._is_stopped):
             return None
         if recorder.heard or (recorder.asides and not self._is_stopped):
             return recorder.pop(run)

@@ -345,6 +345,6 @@ def counted_limits(graph: NodeGraph[Any]) -> tuple[CountedLimit, ...]:
                 elif isinstance(part, TotalTokensExceed):
                     found.append((False, f"stop.total_tokens_exceed({part.tokens_max})"))
         elif isinstance(node, PrepareStep) and node.compaction is not None:
-            window = node.compaction.context_window
+            window = node.compaction.window
             found.append((False, f"Compaction(context_window={window})"))
     return tuple(found)

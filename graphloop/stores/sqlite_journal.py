@@ -80,24 +80,28 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
         )
         if updated.rowcount == 1:
             return number
-    values = after, now, until, addition.graph, run_id, seq, tenant.name
-    if epoch is None:
-        row = connection.execute(
-            "UPDATE run SET next_seq = ?, updated = ?, lease_until = iif(owner IS NULL, 0.0, ?), "
-            "graph = iif(next_seq = 1, ?, graph) "
-            "WHERE run_id = ? AND next_seq = ? AND (owner IS NULL OR owner = ?) RETURNING number",
-            values,
-        ).fetchone()
-    else:
-        row = connection.execute(
-            "UPDATE run SET next_seq = ?, updated = ?, lease_until = ?, "
-            "graph = iif(next_seq = 1, ?, graph) "
-            "WHERE run_id = ? AND next_seq = ? AND owner = ? AND epoch = ? RETURNING number",
-            (*values, epoch),
-        ).fetchone()
-        if row is not None:
-            tenant.numbers[run_id] = int(row[0])
-    return None if row is None else int(row[0])
+    row: tuple[int] | None = connection.execute(
+        "UPDATE run SET next_seq = :after, updated = :now, "
+        "lease_until = iif(owner IS NULL, 0.0, :until), graph = iif(next_seq = 1, :graph, graph) "
+        "WHERE run_id = :run_id AND next_seq = :seq "
+        "AND iif(:epoch IS NULL, owner IS NULL OR owner = :me, owner = :me AND epoch = :epoch) "
+        "RETURNING number",
+        {
+            "after": after,
+            "now": now,
+            "until": until,
+            "graph": addition.graph,
+            "run_id": run_id,
+            "seq": seq,
+            "epoch": epoch,
+            "me": tenant.name,
+        },
+    ).fetchone()
+    if row is None:
+        return None
+    if epoch is not None:
+        tenant.numbers[run_id] = row[0]
+    return row[0]
 
 
 def _admit(connection: Connection, tenant: Tenant, addition: Addition) -> None:

@@ -229,7 +229,7 @@ class Topology(Graph[S]):
         terms = super()._terms(merged, own_gates or self._own_gates())
         for name, agent in agents.items():
             if not self._has_model(name):
-                terms.own_resources += agent.opener.terms.own_resources
+                terms.own_to_close += agent.opener.terms.own_to_close
         return terms
 
     def _own_gates(self) -> Policy | None:
