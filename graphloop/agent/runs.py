@@ -5,13 +5,12 @@
     await runs.approve(run_id, key)
     result = await runs.resume(run_id)
 
-A store that is given by its path is opened for each call and closed after it; an open store stays
-open.
+A store that a path names is opened for each call and closed after it; an open store stays open.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import time
@@ -305,6 +304,14 @@ class Runs(Generic[O_co, S]):
             await enlist(store, started, Place(tenant, priority, deadline_s, queue))
         return started.run_id
 
+    def check_deps(self, given: Mapping[str, object]) -> None:
+        """Refuse to drive runs without the `deps` that their functions read: {"deps": …}.
+
+        Raises:
+            ConfigError: naming the agent, and what reads them.
+        """
+        self._agents_terms("to drive").check_deps(given)
+
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
         """Resume a run that parked, or whose process died, and return its result.
 
@@ -349,8 +356,7 @@ class Runs(Generic[O_co, S]):
     ) -> RunStream[O_co, S]:
         terms, shared = self._agents_terms(run_id), SharedResources(store, {}, ())
         shared.pace = self._pace
-        terms = terms.kept_in(shared)
-        return resume_run(terms, run_id, answers, ends=ends)
+        return resume_run(terms.kept_in(shared), run_id, answers, ends=ends)
 
     def _agents_terms(self, run_id: str) -> RunTerms[S]:
         if self._terms is None:

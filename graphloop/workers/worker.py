@@ -70,8 +70,8 @@ class Worker:
         deps: returns the `deps` of a run by its id, for agents with a `deps_type`.
 
     Raises:
-        ConfigError: two agents have one name, a number is not positive, or the store cannot tell
-            which runs wait.
+        ConfigError: two agents have one name, an agent needs `deps`, a number is not positive, or
+            the store cannot tell which runs wait.
     """
 
     def __init__(  # noqa: PLR0913 - the options of a worker
@@ -93,6 +93,8 @@ class Worker:
                     f"{agent.name!r}. Fix: give one of them another `name`."
                 )
             self._agents[agent.name] = agent
+            if deps is None:
+                agent.runs.check_deps({})
         if not self._agents:
             raise ConfigError("a worker: expected at least one agent, found none.")
         for name, number in (("slots", slots), ("poll_s", poll_s)):

@@ -342,6 +342,8 @@ async def test_each_run_gets_deps_of_its_own(shared: Open) -> None:
 
     agent = Agent(replies(calls_of("look"), SAID), tools=[look], deps_type=str)
     store = shared()
+    with pytest.raises(ConfigError, match=r"`deps` of 'agent': expected str.* or to its worker"):
+        Worker([agent], store)
     run_id = await agent.runs(store).submit("Look.", run_id="r1", deps="here")
 
     assert await Worker([agent], store, deps=lambda each: f"deps of {each}").drive(run_id) == "over"
