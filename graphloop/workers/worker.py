@@ -29,6 +29,7 @@ from ..stores import (
     Meters,
     QueueLimits,
     Refusal,
+    Relays,
     ReleaseStatus,
     RunCommand,
     RunRecord,
@@ -37,6 +38,7 @@ from ..stores import (
     commands_in,
     open_store,
 )
+from .deltas import StreamedTexts
 
 __all__ = ["Worker"]
 
@@ -136,7 +138,7 @@ class Worker:
                 left then.
         """
         await self._engine.open()
-        left_s = 0.0
+        left_s, deltas = 0.0, self._tell_deltas()
         try:
             while not self._stopped.is_set():
                 await self._engine.look()
@@ -147,6 +149,15 @@ class Worker:
             await self._engine.drain()
             await self._legs.end(left_s)
             await self._engine.close()
+            deltas.cancel()
+            await asyncio.wait((deltas,))
+
+    def _tell_deltas(self) -> asyncio.Future[None]:
+        """Tell the followers of runs what the models stream, if the store can."""
+        if isinstance(self._store, Relays):
+            return asyncio.ensure_future(StreamedTexts(self._store, self._streams).serve())
+        nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        return nothing
 
     async def _wait_for_news(self) -> None:
         """Wait until `stop`, until the store tells of a run, or until the next look is due."""

@@ -16,6 +16,7 @@ from ...errors import ConfigError, StoreError
 
 __all__ = [
     "CHANNEL",
+    "CONNECT_S",
     "LOCK_CLASS",
     "SCHEMA_VERSION",
     "Link",
