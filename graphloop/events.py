@@ -1,11 +1,11 @@
 """The events of a run: frozen, named in the past tense, journaled before they take effect.
 
-Events are a run's only source of time: `at` is the time of the event by the driver's clock, in
-seconds since the epoch. `effect` is the id of the effect that the event answers.
+`at` is a run's only source of time, in seconds since the epoch; `effect` is the effect answered.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -110,7 +110,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     at: float
     run_id: str
     graph: str
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]  # Usually a `History`, which the runs of a chat share.
     setup: Setup
     state: object = None
     steering: tuple[UserMessage, ...] = ()

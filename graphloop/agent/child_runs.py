@@ -15,7 +15,7 @@ import pydantic
 from msgspec import Struct
 
 from ..driver import ChildRun, Ports, Price
-from ..effects import StartRun
+from ..effects import Place, StartRun, check_place
 from ..errors import ConfigError
 from ..events import Started
 from ..graph import NodeGraph
@@ -85,6 +85,7 @@ class ChildOpener(Struct, Generic[S], frozen=True):
             stoppable=ports.stoppable,
             clock=ports.clock,
             wrong=ports.wrong,
+            elsewhere=ports.elsewhere,
             pace=own.pace if ports.pace is None else ports.pace.below(own.pace),
             observers=own.observers
             if ports.observers is None
@@ -98,7 +99,9 @@ class ChildOpener(Struct, Generic[S], frozen=True):
             terms.check_start(state, kept=ports.kept)
             return Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
 
-        return ChildRun(graph=terms.graph, ports=child_ports, run_id=run_id, begin=begin)
+        return ChildRun(
+            graph=terms.graph, ports=child_ports, run_id=run_id, begin=begin, place=effect.place
+        )
 
     def _briefed(
         self, brief: Brief, agent: str, instructions: str | None
@@ -124,6 +127,7 @@ def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
     needs_approval: Approval = False,
     takes_over: bool = False,
     deps: Callable[[Any], object] | None = None,
+    place: Place = "here",
 ) -> AgentTool:
     """Return a tool that starts a child run of a graph at each call; see `Agent.as_tool`."""
     if deps is not None and not callable(deps):  # pyright: ignore[reportUnnecessaryComparison] - a caller may pass the object itself.
@@ -131,6 +135,7 @@ def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
             f"`deps` of agent {name!r}: expected a function of the parent's deps, found an object "
             f"of type {type(deps).__name__}. Fix: deps=lambda parent: …"
         )
+    check_place(place, f"agent {name!r}")
     tool: Tool[..., object] = Tool(
         name=name,
         description=description,
@@ -139,7 +144,7 @@ def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
         needs_approval=needs_approval,
         ends_run=takes_over,
     )
-    return AgentTool(tool, ChildOpener(terms, state, deps), takes_over)
+    return AgentTool(tool, ChildOpener(terms, state, deps), takes_over, place)
 
 
 @cache

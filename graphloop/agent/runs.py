@@ -5,7 +5,7 @@
     await runs.approve(run_id, key)
     result = await runs.resume(run_id)
 
-A store that a path names is opened for each call and closed after it; an open store stays open.
+A store that is given by its path is opened and closed by each call; an open store stays open.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .stored_questions import (
     parameters_in,
 )
 from .stream import RunStream
-from .terms import Pace, RunTerms, SharedResources
+from .terms import Fleet, RunTerms, SharedResources
 
 __all__ = ["HasRuns", "Questions", "Runs", "StoreInput"]
 
@@ -78,7 +78,7 @@ class Runs(Generic[O_co, S]):
         graph: the graph of the runs, or their agent. `replay` needs a graph, and so does `fork` of
             a run with child runs. `resume` and `cancel` need an agent.
         terms: the terms (`RunTerms`) that the runs were started on, in place of an agent.
-        pace: lets the model calls of resumed runs wait for limits that other runs share.
+        fleet: what the worker that resumes the runs shares with others.
     """
 
     def __init__(
@@ -87,21 +87,21 @@ class Runs(Generic[O_co, S]):
         graph: NodeGraph[S] | HasRuns[O_co, S] | None = None,
         *,
         terms: RunTerms[S] | None = None,
-        pace: Pace | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
         if graph is not None and not isinstance(graph, NodeGraph):
             terms = graph.runs._terms
-        self._store, self._pace = store, pace
+        self._store, self._fleet = store, fleet or Fleet()
         self._terms: RunTerms[S] | None = terms
         self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
 
-    def __call__(self, store: StoreInput, *, pace: Pace | None = None) -> Runs[O_co, S]:
+    def __call__(self, store: StoreInput, *, fleet: Fleet | None = None) -> Runs[O_co, S]:
         """Return access to the runs of another store, with the same agent or graph.
 
         for record in await agent.runs("runs.db").list(): ...
         """
         graph = self._graph if self._terms is None else None
-        return Runs(store, graph, terms=self._terms, pace=pace)
+        return Runs(store, graph, terms=self._terms, fleet=fleet)
 
     def __repr__(self) -> str:
         is_path = isinstance(self._store, str | Path)
@@ -158,8 +158,7 @@ class Runs(Generic[O_co, S]):
     ) -> Posted:
         """Store the answer to a pending call of a parked run, without resuming the run.
 
-        The answer stays in the store until the run is resumed. Of several answers to one call, only
-        the first is used.
+        The answer stays in the store until the run is resumed. Of several ones, the first counts.
 
         Args:
             run_id: the run's id.
@@ -354,9 +353,17 @@ class Runs(Generic[O_co, S]):
     def _resumed(
         self, store: Store, run_id: str, answers: AnswersInput[Any], *, ends: bool = False
     ) -> RunStream[O_co, S]:
-        terms, shared = self._agents_terms(run_id), SharedResources(store, {}, ())
-        shared.pace = self._pace
-        return resume_run(terms.kept_in(shared), run_id, answers, ends=ends)
+        return resume_run(self.terms_in(store, run_id), run_id, answers, ends=ends)
+
+    def terms_in(self, store: Store, run_id: str) -> RunTerms[S]:
+        """Return the terms on which a run of an open store is resumed.
+
+        Raises:
+            ConfigError: there is no agent.
+        """
+        shared = SharedResources(store, {}, ())
+        shared.fleet = self._fleet
+        return self._agents_terms(run_id).kept_in(shared)
 
     def _agents_terms(self, run_id: str) -> RunTerms[S]:
         if self._terms is None:

@@ -299,7 +299,7 @@ class RunStream(Generic[OutputT_co, S]):
                 if view is not None:
                     self._parts += view.see(seen)
                     self._flight = opened.driver.in_flight if view.is_plain else None
-                if isinstance(seen, Step):
+                if opened.reads_steps and isinstance(seen, Step):
                     await self._step(opened, seen)
                 if len(self._parts) > known:
                     return

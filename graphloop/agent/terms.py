@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
-from ..driver import Callback, Pace, Ports, logged, observers_of
+from ..driver import Callback, Fleet, Ports, logged, observers_of
 from ..errors import ConfigError
 from ..events import ChatSoFar, Setup
 from ..graph import NodeGraph
@@ -34,7 +34,7 @@ from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
 from .resources import AgentResources
 
-__all__ = ["OVERRIDES", "Pace", "RunTerms", "SharedResources"]
+__all__ = ["OVERRIDES", "Fleet", "RunTerms", "SharedResources"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class SharedResources:
 
     Attributes:
         is_given: whether the caller gave a store.
-        pace: the pace of those who drive the runs, such as a worker; None without one.
+        fleet: what the worker that drives the runs shares with others.
         lengths: for each chat, a lower bound of its questions in the store. A chat that is
             opened again looks for its last question from there on.
     """
@@ -77,7 +77,7 @@ class SharedResources:
     ) -> None:
         self._given, self._models, self._named = given, models, named
         self._kept_open, self.is_given = kept_open, given is not None
-        self.pace: Pace | None = None
+        self.fleet = Fleet()
         self.lengths: dict[str, int] = {}
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
 
@@ -292,7 +292,7 @@ class RunTerms(Generic[S]):
             added: tools that were added to the run before it parked.
             deps: the caller's object for the user's functions.
         """
-        toolbox, approve, above = self.resources.toolbox.copy(), self.approver, self.shared.pace
+        toolbox, approve, fleet = self.resources.toolbox.copy(), self.approver, self.shared.fleet
         if approve is not None and deps is not None:
             approve = approve.with_deps(deps)
         if added:
@@ -313,7 +313,8 @@ class RunTerms(Generic[S]):
             price=self.price,
             clock=self.clock,
             deps=deps,
-            pace=self.resources.pace(store, above) if self.options.limits else above,
+            pace=self.resources.pace(store, fleet.pace) if self.options.limits else fleet.pace,
+            elsewhere=fleet.elsewhere,
             observers=(
                 logged(self._observers) if LOG.isEnabledFor(logging.INFO) else self._observers
             ),

@@ -33,7 +33,7 @@ from ..questions import Pending, pending_of
 from ..run import Run
 from ..values import UserMessage, evolve
 from .cancellation import CancelScope, StepTimer
-from .children import ChildRuns
+from .children import ChildRuns, EndsElsewhere
 from .in_flight import InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .performer import Performer
@@ -63,11 +63,8 @@ class AsyncDriver(Generic[S]):
         self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
-        timer = (
-            None
-            if ports.step_s is None
-            else StepTimer(ports.step_s, partial(self.abort, timeout=True))
-        )
+        late = partial(self.abort, timeout=True)
+        timer = None if ports.step_s is None else StepTimer(ports.step_s, late)
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
@@ -292,7 +289,7 @@ class AsyncDriver(Generic[S]):
             heard.insert(0, Resumed(at, self._ports.revision))
 
     async def _read_again(self) -> None:
-        """Set a torn run to the state in its journal: the store may have kept the failed append."""
+        """Set a torn run to the state in its journal, which may have the failed append."""
         await self._recorder.read_again()
         if self.run is not None:
             self.know(self.run, self.children.known)
@@ -300,8 +297,8 @@ class AsyncDriver(Generic[S]):
     def _known(self) -> Event | None:
         """Return the event to apply before any effect starts; None if the effects may start.
 
-        It is the first event of a start or resume, a message or abort of the caller, an answer that
-        waited, or an `EffectsStarted`. The unsaved steps and this event take a single append.
+        It is a first event, a message or abort of the caller, an answer that waited, or an
+        `EffectsStarted`. The unsaved steps and this event take a single append.
         """
         recorder, run = self._recorder, self._recorder.latest
         if run is None:
@@ -320,11 +317,11 @@ class AsyncDriver(Generic[S]):
     async def _next(self) -> Shown | Event | None:
         """Return the next model delta, child step or event; None when the run parks or is left.
 
-        An abort cancels only the wait for effects, never a write to the journal. Every other
-        cancellation is raised, even if an abort comes at the same time.
+        An abort cancels only the wait for effects, never a write to the journal. Each other
+        cancellation is raised, also beside an abort.
 
-        A message that was queued during an effect is applied before the answer of that effect: the
-        next turn has to read the message, and the answer may be the run's last event.
+        A message that was queued during an effect is applied before its answer: the next turn has
+        to read the message, and the answer may be the run's last event.
         """
         recorder = self._recorder
         run = recorder.latest or recorder.latest_started
@@ -357,7 +354,10 @@ class AsyncDriver(Generic[S]):
         # Keep finished tool results; drop an unfinished model reply, but count its cost.
         unheard, heard = await self.in_flight.close(), self._recorder.heard
         heard += [event for event in unheard if isinstance(event, ToolReturned | ChildEnded)]
-        return heard.pop(0) if heard else await self._final(self._abort)
+        try:
+            return heard.pop(0) if heard else await self._final(self._abort)
+        except EndsElsewhere:  # The ends of these child runs wake this run, which then ends.
+            return self._models.so_far(self._ports.clock())
 
     async def _save_before_leaving(self) -> None:
         """Journal queued messages and finished effects before the driver leaves the run.
@@ -385,12 +385,11 @@ class AsyncDriver(Generic[S]):
     async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
         """Cancel the pending child runs and what tools have begun elsewhere; add the spending.
 
-        A child run is pending until its parent has applied its end. The event also gets the
-        spending and text of unfinished model calls, and the ids of calls that have not started.
+        The event also gets the usage and text of unfinished model calls, and the unstarted calls.
         """
         run = self._recorder.latest_started
-        said, spent = self._models.said, event.spent + self._models.unfinished()
-        spent += await self.children.end_all(run, event, unless_busy=unless_busy)
+        spent = event.spent + await self.children.end_all(run, event, unless_busy=unless_busy)
+        said, spent = self._models.said, spent + self._models.unfinished()
         void = self._performer.not_started(self.in_flight.todo, run, self.children.started)
         await self._ports.toolbox.withdraw(run, void)
         return evolve(event, spent=spent, unbegun=void, said=said)

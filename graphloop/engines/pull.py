@@ -63,7 +63,7 @@ class Pull:
             if free <= 0:
                 continue
             try:
-                waiting = await self._waiting(queue, free)
+                waiting = await self.waiting(free, queue)
             except StoreError as error:
                 LOG.warning("a worker cannot look for waiting runs: %s", error)
                 return
@@ -74,14 +74,16 @@ class Pull:
                 started[run_id] = queue
         self._found, self._started = found, started
 
-    async def drain(self) -> None:
-        """Do nothing: only `look` starts legs."""
+    async def waiting(self, free: int, queue: str | None = None) -> Sequence[str]:
+        """Return runs that the worker could drive now, the most urgent first; at least `free`.
 
-    async def close(self) -> None:
-        """Do nothing."""
+        Args:
+            free: the number of wanted runs.
+            queue: their queue; None for any.
 
-    async def _waiting(self, queue: str | None, free: int) -> Sequence[str]:
-        """Return the runs of a queue that the worker could drive now, the most urgent first."""
+        Raises:
+            StoreError: the store does not answer.
+        """
         legs, revisions = self._legs, self._legs.agents.values()
         if self._is_new:
             await legs.store.set_queues(legs.queues)
@@ -92,3 +94,9 @@ class Pull:
         return [
             run_id for run_id in found if not legs.is_under_way(run_id) and not legs.wait_s(run_id)
         ]
+
+    async def drain(self) -> None:
+        """Do nothing: only `look` starts legs."""
+
+    async def close(self) -> None:
+        """Do nothing."""

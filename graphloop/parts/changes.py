@@ -94,11 +94,10 @@ def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
 
 def refusal_of(before: Run[S] | None, run: Run[S]) -> StepResult | None:
     """Return the turn in which a screen refused what the user said, if this step ended it."""
-    if before is not None and before.record is run.record:
-        return None
     steps = run.record.steps
-    known = 0 if before is None else len(before.record.steps)
-    return steps[-1] if len(steps) > known and steps[-1].model == SCREEN else None
+    if before is not None and before.record.steps is steps:
+        return None
+    return steps[-1] if steps and steps[-1].model == SCREEN else None
 
 
 def still_judging(before: Run[S] | None, run: Run[S]) -> bool:

@@ -61,12 +61,12 @@ class Backlog(Protocol):
         """Return ids of runs that a driver could take further now, at most `limit`.
 
         These runs are ready or interrupted, or their time to wake or their deadline has come; or
-        they are blocked, and no refusal has one of the caller's revisions. A child run is not among
-        them: its root run drives it. The caller claims a run before it drives it, so that two
-        callers with the same ids do no harm.
+        they are blocked, and no refusal has one of the caller's revisions. Of child runs, only
+        placed ones (`place`) are among them. The caller claims a run before it drives it: two
+        callers do no harm.
 
         Args:
-            graphs: the names of the graphs whose runs the caller can drive.
+            graphs: the names of the graphs whose runs and placed children the caller can drive.
             limit: the maximum number of ids.
             revisions: the revisions of the caller's code; without any, no blocked run waits.
             queue: the queue of the wanted runs; None for any. Of a queue that has all the runs
@@ -93,6 +93,17 @@ class Backlog(Protocol):
         """Keep the limits and weights of these queues for all processes; the last call counts.
 
         `Leases.claim` then raises `QueueFull` for a run whose queue is full.
+        """
+        ...
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line.
+
+        Its end and each change of its questions then wake the next run above that drivers take:
+        the transaction puts news into that run's mailbox.
+
+        Raises:
+            UnknownRun: the store has no run with this id.
         """
         ...
 

@@ -107,8 +107,7 @@ class RunRecord(Struct, frozen=True):
         asks: the questions that the run waits for; while a driver has the run, those that it waited
             for when the driver claimed it.
         target: the target of `graphloop run` ("module:agent"); empty if none was recorded.
-        refusals: why a blocked run is blocked, by each revision of the code that cannot drive it;
-            the latest is the last.
+        refusals: why a blocked run is blocked, by each revision of code; the latest is the last.
         remaining_s: the seconds until the run's deadline by the store's clock, when the record was
             read; None for a run without a deadline.
     """
@@ -137,8 +136,7 @@ class Store(Protocol):
     def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
         """Append events to a run's journal; the first new event gets the number `seq`, from 1 on.
 
-        The store saves all of the events or none. If the caller is cancelled meanwhile, only `load`
-        can tell whether the events were saved.
+        The store saves all of them or none. After a cancellation, only `load` can tell which.
 
         Raises:
             StoreError: `seq` is not the next number of this run, or an event cannot be written.
@@ -192,8 +190,7 @@ class Leases(Protocol):
     ) -> None:
         """End the claim on a run, and record the run's status and its pending questions.
 
-        If an answer came that the driver has not read, a parked run becomes "ready": the driver
-        parked it without knowing of the answer, and no answer may be forgotten.
+        If an answer came that the driver has not read, a parked run becomes "ready".
 
         Args:
             run_id: the run's id.
@@ -213,9 +210,9 @@ class Leases(Protocol):
 
 @runtime_checkable
 class Mailbox(Protocol):
-    """Keeps answers and commands to a run for its driver; of two with one key, the first stays.
+    """Keeps answers, commands and news for a run's driver; of two with one key, the first stays.
 
-    An answer or a command makes a parked run "ready", in the same transaction.
+    Each makes a parked run "ready", in the same transaction.
     """
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
@@ -272,7 +269,7 @@ class Catalog(Protocol):
         ...
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs in the order of their creation, or only `root` and its descendants.
+        """Return all runs in the order of their creation, or `root` and its descendants alone.
 
         With a `root`, the cost depends only on the number of its descendants.
         """

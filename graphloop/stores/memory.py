@@ -12,18 +12,22 @@ from typing import Final, TypeVar, final
 from weakref import ReferenceType, ref
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event, Started
 from .backlog import Place, PlaceInLine, QueueLimits, UnderWay, in_turn, refuse_full
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import (
+    above,
     graph_name_of,
     is_command,
     is_within,
+    news_key,
     out_of_order,
     parent_of,
     refusals_after,
+    tells_parent,
     wake_at,
 )
 
@@ -100,6 +104,8 @@ class _Kept(Struct, eq=False):
     wake_at: float = math.inf
     deadline: float = math.inf
     place: Place = Place()
+    is_placed: bool = False
+    epoch: int = 0
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -174,7 +180,7 @@ class MemoryStore:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
         is_left = run_id in self._claims.taken
         kept = self._kept.get(run_id)
-        if kept is not None and "/" not in run_id and not self._claims.is_live(run_id):
+        if kept is not None and self._agent(run_id) and not self._claims.is_live(run_id):
             name = kept.place.queue
             running = self._queues.get(name, QueueLimits()).running
             refuse_full(run_id, name, running, [one for one, _ in self._under_way()].count(name))
@@ -186,6 +192,7 @@ class MemoryStore:
                 self._note_child(run_id)
         elif is_left:
             kept.status, kept.asks = "interrupted", ()
+        self._kept[run_id].epoch += 1
 
     async def release(
         self,
@@ -201,6 +208,7 @@ class MemoryStore:
         if run_id in self._claims.taken:
             kept = self._kept[run_id]
             if status is not None:
+                found = kept.status, kept.asks
                 is_answered = status == "parked" and seen < len(kept.signals)
                 kept.status = "ready" if is_answered else status
                 kept.asks, kept.updated_at = tuple(asks), self._clock()
@@ -208,6 +216,8 @@ class MemoryStore:
                 wakes = wake_at(asks, kept.updated_at, wake_s) if may_wake else None
                 kept.wake_at = min(kept.deadline, math.inf if wakes is None else wakes)
                 kept.refusals = () if refusal is None else refusals_after(kept.refusals, refusal)
+                if kept.is_placed and tells_parent((status, kept.asks), found):
+                    self._wake_above(run_id, kept.epoch)
             if not kept.events:
                 del self._kept[run_id]
         self._claims.give_back(run_id)
@@ -268,12 +278,12 @@ class MemoryStore:
         now, first = self._clock(), {"interrupted", "blocked"}
         waiting = [
             PlaceInLine(
-                0 if status in first else 1 + (not kept.asks and kept.wake_at > now),
+                0 if status in first else 1 + (self._is_new(run_id) and kept.wake_at > now),
                 -kept.place.priority,
                 *(kept.updated_at, run_id, kept.place.queue, kept.place.tenant),
             )
             for run_id, kept in self._runs().items()
-            if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
+            if self._agent(run_id) in graphs
             if queue in (None, kept.place.queue)
             if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
@@ -292,6 +302,11 @@ class MemoryStore:
     async def set_queues(self, queues: Mapping[str, QueueLimits]) -> None:
         """Keep the limits and weights of these queues; the last call counts."""
         self._queues.update(queues)
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+        kept, root = self._run(run_id), self._run(run_id.partition("/")[0])
+        kept.is_placed, kept.place = True, replace(root.place, deadline_s=None)
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
@@ -324,9 +339,29 @@ class MemoryStore:
         places = [
             self._kept[run_id].place
             for run_id in self._claims.taken
-            if "/" not in run_id and self._claims.is_live(run_id)
+            if self._agent(run_id) and self._claims.is_live(run_id)
         ]
         return [(place.queue, place.tenant) for place in places]
+
+    def _wake_above(self, run_id: str, epoch: int) -> None:
+        """Leave news of a child run in the mailbox of the next run above that drivers take."""
+        for parent in above(run_id):
+            kept = self._kept.get(parent)
+            if kept is not None and self._agent(parent):
+                kept.signals[news_key(run_id, epoch)] = "", ""
+                if kept.status == "parked" and parent not in self._claims.taken:
+                    kept.status, kept.updated_at = "ready", self._clock()
+                return
+
+    def _agent(self, run_id: str) -> str:
+        """Return the name of the agent whose workers take a run; "" if its parent drives it."""
+        root, kept = run_id.partition("/")[0], self._kept[run_id]
+        is_taken = kept.events and (root == run_id or kept.is_placed)
+        return graph_name_of(self._run(root).events[0]) if is_taken else ""
+
+    def _is_new(self, run_id: str) -> bool:
+        kept = self._kept[run_id]
+        return not (kept.asks or kept.epoch or "/" in run_id)
 
     def _note_child(self, run_id: str) -> None:
         self._children.setdefault(run_id.partition("/")[0], {})[run_id] = None

@@ -28,7 +28,8 @@ from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSta
 from .beginnings import Beginnings
 from .codec import Codec
 from .diagnosis import Survey
-from .journals import WantedPage, graph_name_of, unknown_run, wake_at
+from .journals import graph_name_of, unknown_run, wake_at
+from .rows import WantedPage
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -252,6 +253,10 @@ class SqliteStore:
     async def set_queues(self, queues: Mapping[str, QueueLimits]) -> None:
         """Keep the limits and weights of these queues for all processes; the last call counts."""
         await self._writer.do(partial(sqlite_journal.note_queues, queues=queues))
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+        await self._writer.do(partial(sqlite_journal.place_run, run_id=run_id))
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""

@@ -15,7 +15,15 @@ from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
 from .sqlite_schema import entry_id
 
-__all__ = ["Addition", "append", "forget_refusals", "note_queues", "note_target", "post"]
+__all__ = [
+    "Addition",
+    "append",
+    "forget_refusals",
+    "note_queues",
+    "note_target",
+    "place_run",
+    "post",
+]
 
 
 class Addition(Struct, frozen=True, gc=False):
@@ -82,7 +90,8 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
             return number
     row: tuple[int] | None = connection.execute(
         "UPDATE run SET next_seq = :after, updated = :now, "
-        "lease_until = iif(owner IS NULL, 0.0, :until), graph = iif(next_seq = 1, :graph, graph) "
+        "lease_until = iif(owner IS NULL, 0.0, :until), graph = iif(next_seq = 1, :graph, graph), "
+        "agent = iif(next_seq = 1 AND instr(run_id, '/') = 0, :graph, agent) "
         "WHERE run_id = :run_id AND next_seq = :seq "
         "AND iif(:epoch IS NULL, owner IS NULL OR owner = :me, owner = :me AND epoch = :epoch) "
         "RETURNING number",
@@ -160,6 +169,18 @@ def note_queues(connection: Connection, queues: Mapping[str, QueueLimits]) -> No
         "INSERT OR REPLACE INTO queue(name, running, weights) VALUES(?, ?, ?)",
         [(name, queue.running, encode(queue.weights)) for name, queue in queues.items()],
     )
+
+
+def place_run(connection: Connection, run_id: str) -> None:
+    """Let the workers of the root's agent take a child run, in its root's place in line."""
+    placed = connection.execute(
+        "UPDATE run SET (agent, tenant, priority, queue) = "
+        "(SELECT agent, tenant, priority, queue FROM run "
+        "WHERE run_id = ?) WHERE run_id = ? AND agent = '' AND next_seq > 1",
+        (run_id.partition("/")[0], run_id),
+    )
+    if placed.rowcount == 0:
+        _require(connection, run_id)
 
 
 def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:

@@ -20,13 +20,8 @@ from .base import ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
-from .journals import (
-    COMMANDS_FROM,
-    COMMANDS_UPTO,
-    WantedPage,
-    records_of,
-    within_bounds,
-)
+from .journals import COMMANDS_FROM, COMMANDS_UPTO
+from .rows import WantedPage, records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
@@ -49,20 +44,21 @@ RECORDS: Final = (
     "deadline, owner, lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
-# Only a child's id has a slash. A run with an owner is interrupted if the owner is dead.
+# Only a root run may be new, and no child run that its parent drives has an agent.
+# A run with an owner is interrupted if the owner is dead.
 READY: Final = (
     "SELECT band, -priority, updated, run_id, queue, tenant, owner, lease_until FROM ("
-    "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d'), 0) AS band "
+    "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d' AND epoch = 0 AND "
+    "instr(run_id, '/') = 0), 0) AS band "
     "FROM run WHERE status IN('ready', 'interrupted', 'blocked') "
-    "AND (status <> 'blocked' OR ({fit})) AND owner IS NULL AND graph IN({graphs}) "
+    "AND (status <> 'blocked' OR ({fit})) AND owner IS NULL AND agent IN({graphs}) "
     "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status IN('parked', 'ready') "
-    "AND owner IS NULL AND graph IN({graphs}) "
-    "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND graph IN({graphs})) "
-    "WHERE next_seq > 1 AND instr(run_id, '/') = 0 AND (? IS NULL OR queue = ?)"
+    "AND owner IS NULL AND agent IN({graphs}) "
+    "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND agent IN({graphs})) "
+    "WHERE next_seq > 1 AND (? IS NULL OR queue = ?)"
 )
 BUSY: Final = (
-    "SELECT queue, tenant, owner, lease_until FROM run "
-    "WHERE owner IS NOT NULL AND instr(run_id, '/') = 0"
+    "SELECT queue, tenant, owner, lease_until FROM run WHERE owner IS NOT NULL AND agent <> ''"
 )
 WEIGHTS: Final = Decoder(dict[str, float])
 IN_ORDER: Final = "ORDER BY number"
@@ -247,7 +243,7 @@ def ready(
     revisions: Collection[str],
     queue: str | None,
 ) -> list[str]:
-    """Return ids of root runs that wait for a driver, or have a question that has expired."""
+    """Return ids of runs that wait for a driver, or have a question that has expired."""
     named = ", ".join("?" * len(graphs))
     fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions)) or "false"
     rows: list[tuple[int, int, float, str, str, str, str | None, float]] = connection.execute(

@@ -44,6 +44,8 @@ SEQ_BITS: Final = 32
 
 # `status` is set by the last driver, or by the next claim if that driver died. "running" is never
 # stored: it follows from the owner and the lease. So does "interrupted" until the next claim.
+# `agent` is the name of the agent whose workers take the run: that of the root's graph. It is empty
+# for a child run that its parent drives.
 # `wake_at` is the time at which a driver is to take a waiting run: a question of it expires then, a
 # model may be asked again, or it is the run's `deadline`.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
@@ -53,6 +55,7 @@ SEQ_BITS: Final = 32
 TABLES: Final = (
     """CREATE TABLE run(
          number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL DEFAULT '',
+         agent TEXT NOT NULL DEFAULT '',
          status TEXT NOT NULL DEFAULT 'ready'
            CHECK(status IN('ready', 'interrupted', 'parked', 'blocked', 'done', 'failed',
              'cancelled')),
@@ -63,7 +66,7 @@ TABLES: Final = (
          queue TEXT NOT NULL DEFAULT 'default',
          created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
-    "CREATE INDEX run_ready ON run(graph, updated) "
+    "CREATE INDEX run_ready ON run(agent, updated) "
     "WHERE status IN('ready', 'interrupted', 'blocked')",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     "CREATE INDEX run_status ON run(status, number)",

@@ -261,11 +261,13 @@ class Topology(Graph[S]):
     def _agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
         entry, own = self.document.agents[name], self.own_agents.get(name)
         called, described = legal_name(name), entry.description  # Nodes keep the file's `name`.
-        over = entry.takes_over
+        over, place = entry.takes_over, entry.place
         if isinstance(own, Agent):
-            return own.as_tool(name=called, description=described, takes_over=over)
+            return own.as_tool(name=called, description=described, takes_over=over, place=place)
         passed, graph = passed_on({**options}), self._agents[name]
-        return graph.as_tool(None, name=called, description=described, takes_over=over, **passed)
+        return graph.as_tool(
+            None, name=called, description=described, takes_over=over, place=place, **passed
+        )
 
     def _find(self, category: Category, name: str) -> object:
         value = self.registry.get(category, name)

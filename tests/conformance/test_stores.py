@@ -715,6 +715,80 @@ def test_a_deadline_wakes_a_run_and_outlasts_its_drivers(open_shared: OpenShared
     assert do(scenario()) == [["late", "later", "plain"], [None, 3600.0], ["late"]]
 
 
+async def _family(store: Shared) -> None:
+    """Keep a root that is claimed, its child, and a grandchild that may be driven elsewhere."""
+    await store.enlist(started("r"), Place("tenant", 3))
+    for run_id in ("r/a", "r/a/b"):
+        await store.append(run_id, 1, started(run_id))
+    await store.claim("r")
+    await store.place("r/a/b")
+
+
+def test_only_a_placed_child_is_taken(open_shared: OpenShared) -> None:
+    """Before new runs: what has begun is ended first. To place it again changes nothing."""
+
+    async def scenario() -> Sequence[str]:
+        store = open_shared()
+        await store.append("new", 1, started("new"))
+        await _family(store)
+        await store.place("r/a/b")
+        with pytest.raises(UnknownRun):
+            await store.place("r/c")
+        assert not await store.ready({"another"}, 9)
+        return await store.ready({"a graph"}, 9)
+
+    assert do(scenario()) == ["r/a/b", "new"]
+
+
+@pytest.mark.parametrize("is_parked", [True, False])
+@pytest.mark.parametrize(
+    ("status", "asks"), [("done", ()), ("failed", ()), ("cancelled", ()), ("parked", (ASK,))]
+)
+def test_what_a_placed_child_has_to_tell_wakes_the_run_that_waits(
+    open_shared: OpenShared, status: ReleaseStatus, asks: Sequence[Ask], *, is_parked: bool
+) -> None:
+    """Whether that run has parked before or after: of the two releases, the second sees it."""
+
+    async def scenario() -> Sequence[str]:
+        store, other = open_shared(), open_shared()
+        await _family(store)
+        if is_parked:
+            await store.release("r", "parked", ())
+            assert await store.ready({"a graph"}, 9) == ["r/a/b"]
+        await other.claim("r/a/b")
+        await other.release("r/a/b", status, asks)
+        if not is_parked:
+            assert not await store.ready({"a graph"}, 9)
+            await store.release("r", "parked", ())
+        assert (await store.record("r/a")).status == "ready"
+        return await store.ready({"a graph"}, 9)
+
+    assert do(scenario()) == ["r"]
+
+
+def test_a_placed_child_that_has_nothing_new_wakes_nobody(open_shared: OpenShared) -> None:
+    """It waits for a model, was left, or asks what it has asked before."""
+
+    async def scenario() -> list[str]:
+        store = open_shared()
+        await _family(store)
+        await store.claim("r/a/b")
+        await store.release("r/a/b", "parked", [ASK])
+        seen = len(await store.posted("r"))
+        await store.release("r", "parked", (), seen=seen)
+        for status in ("interrupted", "blocked", "parked"):
+            await store.claim("r/a/b")
+            await store.release("r/a/b", status, [ASK], wake_s=3600.0)
+        assert len(await store.posted("r")) == seen == 1
+        await store.claim("r")
+        await store.release("r", "done", ())
+        await store.claim("r/a/b")
+        await store.release("r/a/b", "done", ())
+        return [(await store.record(run_id)).status for run_id in ("r", "r/a/b")]
+
+    assert do(scenario()) == ["done", "done"]
+
+
 def test_no_change_of_a_meter_is_lost(open_shared: OpenShared) -> None:
     """Two processes change it side by side; each sees what the other has left."""
     stores = [open_shared(), open_shared()]

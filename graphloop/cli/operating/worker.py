@@ -8,7 +8,9 @@ driver died. A worker takes the runs of the agent of its target. Start any numbe
 each machine that reaches the store, and one command for each agent.
 
 --engine decides who drives a run next, and when: `pull` looks into the store, and `dbos` leaves it
-to the queues of DBOS, in the same PostgreSQL database (pip install 'graphloop[dbos]').
+to the queues of DBOS, in the same PostgreSQL database (pip install 'graphloop[dbos]'). `temporal`
+leaves it to a Temporal server, for any store on a disk (pip install 'graphloop[temporal]'). It
+reads TEMPORAL_ADDRESS and the other variables of Temporal's programs; the options go before them.
 
 --queue default:100 --queue bulk:20:50 takes the runs of two queues: at most 100 and 20 of them at
 once, and at most 50 of `bulk` on all workers. Without it, the runs of all queues are taken.
@@ -28,6 +30,7 @@ import logging
 import signal
 from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, TypeAlias
 
 import typer
@@ -43,7 +46,7 @@ from ..stored import close, named, refuse_unreachable
 
 __all__ = ["worker_command"]
 
-EngineName = StrEnum("EngineName", {"PULL": "pull", "DBOS": "dbos"})
+EngineName = StrEnum("EngineName", {"PULL": "pull", "DBOS": "dbos", "TEMPORAL": "temporal"})
 
 Slots: TypeAlias = Annotated[
     int, typer.Option(metavar="NUMBER", min=1, help="The most runs to drive at once.")
@@ -67,6 +70,14 @@ Grace: TypeAlias = Annotated[
 EngineOption: TypeAlias = Annotated[
     EngineName, typer.Option("--engine", help="Decides which run the worker drives next.")
 ]
+TemporalAddress: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--temporal-address", metavar="HOST:PORT", help="The Temporal server."),
+]
+TemporalNamespace: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--temporal-namespace", metavar="NAME", help="The namespace of this store."),
+]
 
 
 def worker_command(  # noqa: PLR0913 - the options of a command are its parameters
@@ -78,6 +89,8 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     weight: Weights = None,
     grace: Grace = 30.0,
     engine: EngineOption = EngineName.PULL,
+    temporal_address: TemporalAddress = None,
+    temporal_namespace: TemporalNamespace = None,
     model: ModelName = None,
     script: Script = None,
     base_url: BaseUrl = None,
@@ -86,7 +99,7 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     """Serve until SIGTERM or Ctrl-C."""
     where = named(store)
     refuse_unreachable(where)
-    engine_class = _engine_class(engine)
+    engine_class = _engine_class(engine, temporal_address, temporal_namespace)
     agent, deps = agent_for(target, registers, model, script, base_url)
     shared = open_store(where)
 
@@ -154,10 +167,21 @@ def _number(text: str, option: str) -> float:
         raise ConfigError(f"{option!r}: expected a number, found {text!r}.") from error
 
 
-def _engine_class(name: EngineName) -> Callable[[engines.Legs], engines.Engine]:
-    if name == EngineName.PULL:
-        return engines.Pull
+def _engine_class(
+    name: EngineName, address: str | None, namespace: str | None
+) -> Callable[[engines.Legs], engines.Engine]:
+    if name != EngineName.TEMPORAL and (address or namespace):
+        raise ConfigError(
+            f"--temporal-address, --temporal-namespace: expected --engine temporal, found {name}. "
+            "Fix: leave them out, or take that engine."
+        )
     try:
-        return engines.Dbos
+        match name:
+            case EngineName.PULL:
+                return engines.Pull
+            case EngineName.DBOS:
+                return engines.Dbos
+            case EngineName.TEMPORAL:
+                return partial(engines.TemporalIo, address=address, namespace=namespace)
     except ModuleNotFoundError as missing:
         raise ConfigError(str(missing)) from missing

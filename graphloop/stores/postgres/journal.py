@@ -19,6 +19,7 @@ __all__ = [
     "append_claimed",
     "append_unclaimed",
     "clear_refusals",
+    "place",
     "post_answer",
     "record_queues",
     "record_target",
@@ -63,8 +64,10 @@ def append_claimed(link: Link, additions: Sequence[tuple[NewEvents, HeldRun]]) -
     first = [(held, each.graph) for each, held in additions if each.seq == 1]
     if first:
         link.execute(
-            "UPDATE run SET begun = true, graph = e.graph, updated = now_s() FROM (SELECT * FROM "
-            "unnest(%s::bigint[], %s::bigint[], %s::text[]) e(number, epoch, graph) ORDER BY 1) e "
+            "UPDATE run SET begun = true, graph = e.graph, updated = now_s(), "
+            "agent = CASE WHEN strpos(run_id, '/') = 0 THEN e.graph ELSE '' END "
+            "FROM (SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) "
+            "e(number, epoch, graph) ORDER BY 1) e "
             "WHERE run.number = e.number AND run.epoch = e.epoch AND NOT begun",
             (
                 [held.number for held, _ in first],
@@ -154,8 +157,10 @@ def append_unclaimed(
         _give_place(link, number, addition.place)
     link.execute(
         "UPDATE run SET begun = true, updated = now_s(), "
-        "graph = CASE WHEN begun THEN graph ELSE %s END WHERE number = %s",
-        (stored_text(addition.graph), number),
+        "graph = CASE WHEN begun THEN graph ELSE %(graph)s END, "
+        "agent = CASE WHEN begun OR strpos(run_id, '/') > 0 THEN agent ELSE %(graph)s END "
+        "WHERE number = %(number)s",
+        {"graph": stored_text(addition.graph), "number": number},
     )
     if seq == 1 and "/" not in run_id:
         notify(link)
@@ -203,6 +208,20 @@ def record_queues(link: Link, queues: Mapping[str, QueueLimits]) -> None:
             for name, queue in sorted(queues.items())
         ],
     )
+
+
+def place(link: Link, run_id: str) -> None:
+    """Let the workers of the root's agent take a child run, in its root's place in line."""
+    placed = link.execute(
+        "UPDATE run c SET agent = r.agent, tenant = r.tenant, priority = r.priority, "
+        "queue = r.queue FROM run r "
+        "WHERE r.run_id = %s AND c.run_id = %s AND c.agent = '' AND c.begun",
+        (run_id.partition("/")[0], run_id),
+    )
+    if placed.rowcount:
+        notify(link)
+    else:
+        _required(link, run_id)
 
 
 def clear_refusals(link: Link, revisions: Collection[str]) -> None:

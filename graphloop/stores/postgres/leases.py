@@ -24,8 +24,9 @@ from msgspec.json import encode
 from ...errors import Fenced, RunBusy, StoreError
 from ..backlog import refuse_full
 from ..base import Ask, Refusal, ReleaseStatus
-from ..journals import refusals_after, refusals_in
+from ..journals import above, news_key, refusals_after, tells_parent
 from ..memory import Claims
+from ..rows import refusals_in
 from .schema import CHANNEL, LOCK_CLASS, Link
 
 __all__ = [
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 UNDER_WAY: Final[LiteralString] = (
-    "SELECT count(*) FROM run WHERE owner IS NOT NULL AND queue = %s AND strpos(run_id, '/') = 0 "
+    "SELECT count(*) FROM run WHERE owner IS NOT NULL AND queue = %s AND agent <> '' "
     "AND run_id <> %s"
 )
 SWEEPER: Final = 0
@@ -168,7 +169,7 @@ def _refuse_full(link: Link, run_id: str) -> None:
     """
     limited = link.execute(
         "SELECT q.name, q.running FROM run r JOIN queue q ON q.name = r.queue WHERE r.run_id = %s "
-        "AND q.running IS NOT NULL AND strpos(r.run_id, '/') = 0 FOR UPDATE OF q",
+        "AND q.running IS NOT NULL AND r.agent <> '' FOR UPDATE OF q",
         (run_id,),
     ).fetchone()
     if limited is None:
@@ -216,10 +217,14 @@ def release_run(
     held = tenant.held.get(run_id)
     if held is None:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
+    if "/" in run_id:  # In one order, those above first, as every writer locks a family.
+        family = [run_id, *above(run_id)]
+        link.execute("SELECT FROM run WHERE run_id = ANY(%s) ORDER BY number FOR UPDATE", (family,))
     row = link.execute(
-        "SELECT owner, epoch, refusals FROM run WHERE number = %s FOR UPDATE", (held.number,)
+        "SELECT owner, epoch, refusals, agent, status, asks FROM run WHERE number = %s FOR UPDATE",
+        (held.number,),
     ).fetchone()
-    owner, epoch, refusals = (None, 0, b"[]") if row is None else row
+    owner, epoch, refusals, agent, *found = row or (None, 0, b"[]", "", "ready", b"[]")
     if (owner, epoch) != (tenant.name, held.epoch):
         if is_again and owner is None and epoch in (0, held.epoch):
             return
@@ -227,7 +232,7 @@ def release_run(
     if standing is None:
         give_run_back(link, tenant, held)
         return
-    told, others = standing.refusal, refusals_in(refusals)
+    told, others, asks = standing.refusal, refusals_in(refusals), encode(standing.asks)
     # This machine's clock has stamped the question: the server's clock counts only the rest.
     wakes = standing.wake_at
     row = link.execute(
@@ -237,7 +242,7 @@ def release_run(
         "(SELECT count(*) FROM signal WHERE run = number) THEN 'ready' ELSE %(status)s END "
         "WHERE number = %(number)s RETURNING status",
         {
-            "asks": encode(standing.asks),
+            "asks": asks,
             "refusals": encode(() if told is None else refusals_after(others, told)),
             "wake": None if wakes is None else wakes - tenant.clock(),
             "status": standing.status,
@@ -246,7 +251,31 @@ def release_run(
         },
     ).fetchone()
     _forget_empty(link, held.number)
+    if agent and tells_parent((standing.status, asks), (found[0], found[1])):
+        _wake_above(link, run_id, held.epoch)
     if row is not None and row[0] in ("ready", "interrupted", "blocked"):
+        notify(link)
+
+
+def _wake_above(link: Link, run_id: str, epoch: int) -> None:
+    """Leave news of a child run in the mailbox of the next run above that workers take."""
+    parent = link.execute(
+        "SELECT number, owner, status FROM run WHERE run_id = ANY(%s) AND begun AND agent <> '' "
+        "ORDER BY length(run_id) DESC LIMIT 1",
+        ([*above(run_id)],),
+    ).fetchone()
+    if parent is None:
+        return
+    number, owner, status = parent
+    link.execute(
+        "INSERT INTO signal(run, key, signal_id, data) VALUES(%s, %s, '', '') "
+        "ON CONFLICT DO NOTHING",
+        (number, news_key(run_id, epoch)),
+    )
+    if owner is None and status == "parked":
+        link.execute(
+            "UPDATE run SET status = 'ready', updated = now_s() WHERE number = %s", (number,)
+        )
         notify(link)
 
 

@@ -11,11 +11,12 @@ import psycopg
 
 from ...errors import StoreError, UnknownRun
 from ...events import Event
-from ..base import RunRecord
+from ..base import RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
-from ..journals import COMMANDS_FROM, COMMANDS_UPTO, WantedPage, records_of, within_bounds
+from ..journals import COMMANDS_FROM, COMMANDS_UPTO
+from ..rows import records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep
 from .schema import Link, opened
@@ -65,25 +66,25 @@ NUMBERS_OWNED: Final[LiteralString] = (
     "(SELECT name FROM live) THEN 'running' ELSE 'interrupted' END) = ANY(%(statuses)s)"
 )
 
-# Only a child's id has a slash. A run waits in the line of its queue, graph and tenant, which an
-# index has in its order. A look jumps from the head of a line to the next, and sorts the heads: of
-# N wanted runs, those that the worker takes are in the first N lines of a queue. It reads at most
-# so many runs of each as could be taken.
+# No child run that its parent drives has an agent. A run waits in the line of its queue, agent and
+# tenant, which an index has in its order. A look jumps from the head of a line to the next, and
+# sorts the heads: of N wanted runs, those that the worker takes are in the first N lines of a
+# queue. It reads at most so many runs of each as could be taken.
 WAITS: Final[LiteralString] = (
-    "status IN('ready', 'interrupted') AND owner IS NULL AND begun AND strpos(run_id, '/') = 0"
+    "status IN('ready', 'interrupted') AND owner IS NULL AND begun AND agent <> ''"
 )
 LINES: Final[LiteralString] = (
-    "WITH RECURSIVE line(queue, graph, tenant) AS ((SELECT queue, graph, tenant FROM run "
-    f"WHERE {WAITS} AND queue >= coalesce(%(queue)s, '') ORDER BY queue, graph, tenant LIMIT 1) "
-    "UNION ALL SELECT n.queue, n.graph, n.tenant FROM line CROSS JOIN LATERAL "
-    f"(SELECT queue, graph, tenant FROM run WHERE {WAITS} "
-    "AND (queue, graph, tenant) > (line.queue, line.graph, line.tenant) "
-    "ORDER BY queue, graph, tenant LIMIT 1) n WHERE n.queue = coalesce(%(queue)s, n.queue)), "
+    "WITH RECURSIVE line(queue, agent, tenant) AS ((SELECT queue, agent, tenant FROM run "
+    f"WHERE {WAITS} AND queue >= coalesce(%(queue)s, '') ORDER BY queue, agent, tenant LIMIT 1) "
+    "UNION ALL SELECT n.queue, n.agent, n.tenant FROM line CROSS JOIN LATERAL "
+    f"(SELECT queue, agent, tenant FROM run WHERE {WAITS} "
+    "AND (queue, agent, tenant) > (line.queue, line.agent, line.tenant) "
+    "ORDER BY queue, agent, tenant LIMIT 1) n WHERE n.queue = coalesce(%(queue)s, n.queue)), "
 )
 # `busy` counts the runs under way, and `open` how many more runs of a queue may go on.
 ROOM: Final[LiteralString] = (
     "busy AS (SELECT queue, tenant, count(*) AS runs FROM run WHERE owner IS NOT NULL "
-    "AND strpos(run_id, '/') = 0 GROUP BY queue, tenant), "
+    "AND agent <> '' GROUP BY queue, tenant), "
     "open AS (SELECT name, coalesce(running - (SELECT sum(runs) FROM busy WHERE queue = name), "
     "running, %(limit)s) AS runs, weights FROM queue), "
 )
@@ -92,21 +93,21 @@ HEADS: Final[LiteralString] = (
     "head AS (SELECT line.*, row_number() OVER (PARTITION BY queue ORDER BY band, priority DESC, "
     "(coalesce(busy.runs, 0) + 1) / coalesce((open.weights->>tenant)::float8, 1), updated, run_id) "
     "AS place FROM line CROSS JOIN LATERAL (SELECT band, priority, updated, run_id FROM run "
-    f"WHERE {WAITS} AND queue = line.queue AND graph = line.graph AND tenant = line.tenant "
+    f"WHERE {WAITS} AND queue = line.queue AND agent = line.agent AND tenant = line.tenant "
     "ORDER BY band, priority DESC, updated, run_id LIMIT 1) h LEFT JOIN busy USING(queue, tenant) "
-    "LEFT JOIN open ON name = queue WHERE graph = ANY(%(graphs)s) "
+    "LEFT JOIN open ON name = queue WHERE agent = ANY(%(graphs)s) "
     "AND coalesce(open.runs, 1) > 0), "
 )
 FOUND: Final[LiteralString] = (
     f"found AS (SELECT r.* FROM head CROSS JOIN LATERAL (SELECT {COLUMNS} FROM run "
-    f"WHERE {WAITS} AND queue = head.queue AND graph = head.graph AND tenant = head.tenant "
+    f"WHERE {WAITS} AND queue = head.queue AND agent = head.agent AND tenant = head.tenant "
     "ORDER BY band, priority DESC, updated, run_id LIMIT %(limit)s + 1 - place) r "
     "WHERE place <= %(limit)s UNION ALL SELECT number, queue, tenant, least(band, 1), priority, "
     "updated, run_id FROM run WHERE wake_at <= now_s() AND status IN('parked', 'ready') "
-    "AND owner IS NULL AND begun AND strpos(run_id, '/') = 0 AND graph = ANY(%(graphs)s) "
+    "AND owner IS NULL AND begun AND agent <> '' AND agent = ANY(%(graphs)s) "
     "AND queue = coalesce(%(queue)s, queue) "
     f"UNION ALL SELECT {COLUMNS} FROM run WHERE status = 'blocked' AND owner IS NULL AND begun "
-    "AND strpos(run_id, '/') = 0 AND graph = ANY(%(graphs)s) AND %(revisions)s::text[] <> '{}' "
+    "AND agent <> '' AND agent = ANY(%(graphs)s) AND %(revisions)s::text[] <> '{}' "
     "AND queue = coalesce(%(queue)s, queue) AND NOT EXISTS(SELECT 1 "
     "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)), "
     # A run may wait for two reasons: for an answer that came, and for a time that has come.
@@ -220,28 +221,30 @@ def found_record(link: Link, run_id: str) -> RunRecord | None:
     return found[0] if found else None
 
 
-def wanted_page(link: Link, wanted: WantedPage) -> Sequence[RunRecord]:
+def wanted_page(
+    link: Link, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
+) -> Sequence[RunRecord]:
     """Return a page of a listing.
 
     Raises:
         UnknownRun: there is no run after which it could begin.
     """
     row: tuple[int] | None = (0,)
-    if wanted.after:
+    if after:
         known = "SELECT number FROM run WHERE run_id = %s AND begun"
-        row = link.execute(known, (wanted.after,)).fetchone()
+        row = link.execute(known, (after,)).fetchone()
     if row is None:
-        raise UnknownRun(f"no run {wanted.after!r} in this store: expected the last of a page.")
+        raise UnknownRun(f"no run {after!r} in this store: expected the last of a page.")
     given = {
         "after": row[0],
-        "graph": None if wanted.graph is None else stored_text(wanted.graph),
-        "statuses": [*wanted.statuses],
-        "limit": wanted.limit,
+        "graph": None if graph is None else stored_text(graph),
+        "statuses": [*statuses],
+        "limit": limit,
     }
-    numbers = [*link.execute(NUMBERS_OWNED if wanted.statuses else NUMBERS_OF_ALL, given)]
-    for status in wanted.statuses:
+    numbers = [*link.execute(NUMBERS_OWNED if statuses else NUMBERS_OF_ALL, given)]
+    for status in statuses:
         numbers += link.execute(NUMBERS_LEFT, {**given, "status": status})
-    chosen = sorted([number for (number,) in numbers])[: wanted.limit]
+    chosen = sorted([number for (number,) in numbers])[:limit]
     rows = link.execute(RECORDS + "AND number = ANY(%s) " + IN_ORDER, (chosen,)).fetchall()
     return records_of(rows, None, cut=True)
 
@@ -253,7 +256,7 @@ def waiting_ids(
     revisions: Collection[str],
     queue: str | None,
 ) -> list[str]:
-    """Free the runs of dead workers, and return ids of root runs that wait for a driver."""
+    """Free the runs of dead workers, and return ids of runs that wait for a driver."""
     sweep(link)
     named = [stored_text(graph) for graph in graphs]
     given = {

@@ -43,6 +43,8 @@ OLDEST: Final = 140000
 # `entry` is append-only; the primary key lets one of two writers of a number through.
 # `begun` is set with the first event: a claim of a run without events is no run yet.
 # `band` is the first order of runs that wait; a run whose time has come is in band 1 as well.
+# `agent` is the name of the agent whose workers take the run: that of the root's graph. It is empty
+# for a child run that its parent drives.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 TABLES: Final[tuple[LiteralString, ...]] = (
     "CREATE SCHEMA IF NOT EXISTS graphloop",
@@ -61,6 +63,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE run(
          number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
          run_id text COLLATE "C" NOT NULL UNIQUE, graph text NOT NULL DEFAULT '',
+         agent text NOT NULL DEFAULT '',
          status text NOT NULL DEFAULT 'ready' CHECK(status IN(
            'ready', 'interrupted', 'parked', 'blocked', 'done', 'failed', 'cancelled')),
          owner text COLLATE "C", epoch bigint NOT NULL DEFAULT 0, begun bool NOT NULL DEFAULT false,
@@ -70,14 +73,13 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          deadline float8,
          queue text COLLATE "C" NOT NULL DEFAULT 'default',
          band smallint GENERATED ALWAYS AS (CASE WHEN status IN('interrupted', 'blocked') THEN 0
-           WHEN asks = '[]' THEN 2 ELSE 1 END) STORED,
+           WHEN asks = '[]' AND epoch = 0 AND strpos(run_id, '/') = 0 THEN 2 ELSE 1 END) STORED,
          created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
          WITH (fillfactor=70)""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
     # The line of each tenant in its order: a look reads the heads of the lines only.
-    "CREATE INDEX run_line ON run(queue, graph, tenant, band, priority DESC, updated, run_id) "
-    "WHERE status IN('ready', 'interrupted') AND owner IS NULL AND begun "
-    "AND strpos(run_id, '/') = 0",
+    "CREATE INDEX run_line ON run(queue, agent, tenant, band, priority DESC, updated, run_id) "
+    "WHERE status IN('ready', 'interrupted') AND owner IS NULL AND begun AND agent <> ''",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     "CREATE INDEX run_status ON run(status, number)",
     """CREATE TABLE entry(
@@ -102,10 +104,12 @@ BODY: Final = """
 DECLARE
   told record;
 BEGIN
-  SELECT NEW.run_id AS run_id, NEW.graph AS graph, NEW.queue AS queue,
+  SELECT NEW.run_id AS run_id, NEW.agent AS graph, NEW.queue AS queue,
     NEW.priority AS priority, NEW.run_id || ':' || NEW.epoch AS leg,
     CASE WHEN NEW.status = 'interrupted' THEN NEW.run_id || ':' || (NEW.epoch - 2) END AS lost_leg,
-    CASE WHEN NEW.status = 'interrupted' THEN 1 WHEN NEW.asks <> '[]' THEN 10 ELSE 100 END AS band
+    CASE WHEN NEW.status = 'interrupted' THEN 1
+      WHEN NEW.asks <> '[]' OR NEW.epoch > 0 OR strpos(NEW.run_id, '/') > 0 THEN 10
+      ELSE 100 END AS band
     INTO told;
   {statements}
   RETURN NULL;
@@ -113,7 +117,7 @@ END
 """
 IS_WAITING: Final = (
     "({0}.begun AND {0}.owner IS NULL AND {0}.status IN ('ready', 'interrupted') "
-    "AND strpos({0}.run_id, '/') = 0)"
+    "AND {0}.agent <> '')"
 )
 # No INSERT makes a run ready: its first event does, by an update.
 TRIGGER: Final = (

@@ -26,7 +26,7 @@ from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSt
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import WantedPage, graph_name_of, wake_at
+from ..journals import graph_name_of, wake_at
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
@@ -228,8 +228,9 @@ class PostgresStore:
         self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
-        wanted = WantedPage(statuses, graph, after, limit)
-        return await self._read(partial(reading.wanted_page, wanted=wanted))
+        return await self._read(
+            lambda link: reading.wanted_page(link, statuses, graph, after=after, limit=limit)
+        )
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
@@ -265,6 +266,14 @@ class PostgresStore:
             journal.record_queues(link, queues)
 
         await self._queued(Job("", work))
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.place(link, run_id)
+
+        await self._queued(Job(run_id, work))
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
