@@ -11,7 +11,7 @@ when it runs again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias, final
 
 from msgspec import Meta, Struct
 
@@ -48,6 +48,7 @@ IN_WORDS: Final = (
 """The JSON Schema text of a person's answer in words; the answer may repeat the question."""
 
 
+@final
 class CallModel(Struct, frozen=True, gc=False):
     """Ask the model registered under `model`. Answered by `ModelReplied`."""
 
@@ -132,6 +133,7 @@ class Invoke(Struct, frozen=True, gc=False):
     callback: str
 
 
+@final
 class StartRun(Struct, frozen=True, gc=False):
     """Run a child agent or graph to its end, with its own journal. Answered by `ChildEnded`.
 
