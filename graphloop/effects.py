@@ -11,10 +11,11 @@ when it runs again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias, get_args
 
 from msgspec import Meta, Struct
 
+from .errors import ConfigError, nearest
 from .spending import Budget
 from .values import Message, ModelRequest, Reply, SystemMessage, ToolCall, UserMessage
 
@@ -35,10 +36,12 @@ __all__ = [
     "Invoke",
     "Note",
     "PersonSaid",
+    "Place",
     "StartRun",
     "Tell",
     "ToolAnswer",
     "ToolQuestion",
+    "check_place",
 ]
 
 IN_WORDS: Final = (
@@ -132,13 +135,17 @@ class Invoke(Struct, frozen=True, gc=False):
     callback: str
 
 
+Place: TypeAlias = Literal["here", "anywhere"]
+"""Where a child run is driven: in its parent's process, or by whichever worker is free."""
+
+
 class StartRun(Struct, frozen=True, gc=False):
     """Run a child agent or graph to its end, with its own journal. Answered by `ChildEnded`.
 
     `agent` is the name under which the driver knows the child. `key` identifies the child run in
     its parent: the key of a call or of a node. The child's input is `arguments` (JSON text), and it
     may read `messages`, the parent's conversation. `budget` limits the child's spending. A parked
-    child parks its parent.
+    child parks its parent. With `place` "anywhere", another worker may drive the child.
     """
 
     id: int
@@ -147,6 +154,21 @@ class StartRun(Struct, frozen=True, gc=False):
     arguments: str
     messages: Sequence[Message]
     budget: Budget = Budget()
+    place: Place = "here"
+
+
+def check_place(place: object, owner: str) -> None:
+    """Refuse a `place` that is none; `owner` names what has it.
+
+    Raises:
+        ConfigError: the place is neither "here" nor "anywhere".
+    """
+    known: tuple[str, ...] = get_args(Place)
+    if place not in known:
+        raise ConfigError(
+            f"`place` of {owner}: expected 'here' or 'anywhere', found {place!r:.80}. Fix: give "
+            f"'anywhere' if another worker may drive the child run.{nearest(str(place), known)}"
+        )
 
 
 class AwaitCaller(Struct, frozen=True, gc=False):

@@ -1,11 +1,11 @@
 """The events of a run: frozen, named in the past tense, journaled before they take effect.
 
-Events are a run's only source of time: `at` is the time of the event by the driver's clock, in
-seconds since the epoch. `effect` is the id of the effect that the event answers.
+`at` is a run's only source of time, in seconds since the epoch; `effect` is the effect answered.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
@@ -110,7 +110,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     at: float
     run_id: str
     graph: str
-    messages: tuple[Message, ...]
+    messages: Sequence[Message]  # Usually a `History`, which the runs of a chat share.
     setup: Setup
     state: object = None
     steering: tuple[UserMessage, ...] = ()
@@ -155,14 +155,14 @@ class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False
 class CallCheck(Struct, frozen=True, omit_defaults=True, gc=False):
     """The check of one call; `problem` is an error for the model to read, or empty.
 
-    `needs_approval` is the tool's own word. `held` and `unmet` name, for each set of rules
+    `needs_approval` is the tool's own word. `met` and `unmet` name, for each set of rules
     (outermost first), the conditions that are true and false; one in neither counts against the
     call. `added` are decisions of gates that the code gained before a resume.
     """
 
     problem: str = ""
     needs_approval: bool = False
-    held: tuple[tuple[str, ...], ...] = ()
+    met: tuple[tuple[str, ...], ...] = ()
     unmet: tuple[tuple[str, ...], ...] = ()
     added: tuple[Rule, ...] = ()
 

@@ -4,8 +4,7 @@ A run holds all data that decides how it continues, so it can be journaled, repl
 compared. Only `step` applies events to a run. No run changes in place: `evolve` makes a changed
 copy. A state is data that a journal can hold, so no run is part of a cycle (`gc=False`).
 
-A stop voids all pending effects. `interrupted` gives a result to each call that may have run, so
-that no later node runs the call again.
+`interrupted` gives a result to each call that may have run before a stop, so that none runs again.
 """
 
 from __future__ import annotations
@@ -63,6 +62,9 @@ class History(Sequence[T], Generic[T]):
     __slots__ = ("_blocks", "_size", "_tail")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
+        if isinstance(items, History):
+            self._blocks, self._tail, self._size = items._blocks, items._tail, items._size
+            return
         every = tuple(items)
         full = [every[end - BLOCK : end] for end in range(BLOCK, len(every) + 1, BLOCK)]
         self._blocks: History[tuple[T, ...]] | None = History(full) if full else None
@@ -132,13 +134,15 @@ class History(Sequence[T], Generic[T]):
         return chain.from_iterable(map(reversed, spans))
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, tuple):
+            return tuple(self) == other
         if not isinstance(other, History):
             return NotImplemented
         other = cast("History[object]", other)  # `isinstance` cannot check the item type.
         return self._tail == other._tail and self._blocks == other._blocks
 
     def __hash__(self) -> int:
-        return hash((self._blocks, self._tail))
+        return hash(tuple(self))
 
     def __repr__(self) -> str:
         # Short, because a run's repr appears in tracebacks and `asyncio.run` makes one at its end.
@@ -171,10 +175,7 @@ class EndReason(StrEnum):
 
 
 class Ending(Struct, frozen=True, gc=False):
-    """The reason why a run ended, the limits or conditions that stopped it, and its failure.
-
-    `said` is the partial text of a reply that a stop interrupted.
-    """
+    """Why a run ended, what stopped it, its failure, and the text of a reply that a stop cut."""
 
     reason: EndReason
     stopped_by: tuple[str, ...] = ()
@@ -362,8 +363,7 @@ def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
     Args:
         run: the run before the stop.
         event: the stop.
-        spent: the run's spending before the stop. This function adds the started tools and child
-            runs, which have run or may have, and the usage in the event.
+        spent: the spending before the stop, to which this adds the event's and all started calls.
     """
     started = [one for at, one in run.pending.items() if at not in event.unbegun]
     tools = sum(isinstance(one, CallTool) for one in started)

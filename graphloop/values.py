@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from hashlib import sha256
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias, final
 
 from msgspec import Struct
@@ -55,6 +56,7 @@ __all__ = [
     "call_key",
     "call_place",
     "evolve",
+    "idempotency_key",
 ]
 
 
@@ -221,6 +223,11 @@ Message: TypeAlias = SystemMessage | UserMessage | AssistantMessage | ToolResult
 def call_key(turn: int, index: int) -> str:
     """Return the key of call `index` of turn `turn`: unique in its run, unlike a provider's ids."""
     return f"c{turn}.{index}"
+
+
+def idempotency_key(run_id: str, key: str) -> str:
+    """Return a key for external services: equal for all attempts at one call or visit of a run."""
+    return sha256(f"{run_id}\0{key}".encode()).digest()[:16].hex()
 
 
 def call_place(key: str) -> int:

@@ -18,6 +18,7 @@ from collections.abc import Coroutine, Generator
 import pytest
 from hypothesis import settings
 
+from tests import temporal_server
 from tests.postgres_server import Missing, serving
 from tests.sizes import NIGHTLY, PROFILE
 
@@ -77,5 +78,17 @@ def postgres() -> Generator[str]:
             yield dsn
     except Missing as error:
         if os.environ.get("CI"):
+            raise
+        pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def temporal() -> Generator[str]:
+    """The address of a Temporal server; at night there has to be one."""
+    try:
+        with temporal_server.serving() as address:
+            yield address
+    except temporal_server.MissingTemporal as error:
+        if NIGHTLY:
             raise
         pytest.skip(str(error))

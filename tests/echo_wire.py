@@ -130,13 +130,13 @@ class Talk:
     endpoint: Endpoint | None = None
 
     def provider(self) -> HttpProvider:
-        world = HttpEnvironment(sleep=self.slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
+        environment = HttpEnvironment(sleep=self.slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
         return HttpProvider(
             EchoWire(),
             self.endpoint or Endpoint(self.server.url, KEY),
             timeouts=self.timeouts,
             retries=self.retries,
-            world=world,
+            environment=environment,
         )
 
     async def ask(self) -> list[StreamItem]:

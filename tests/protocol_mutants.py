@@ -21,6 +21,7 @@ from tests.mutants import ROOT, Bench
 
 __all__ = ["MUTANTS", "ProtocolMutant"]
 
+CHILDREN: Final = "graphloop/driver/children.py"
 DRIVER: Final = "graphloop/driver/driver.py"
 JOURNAL: Final = "graphloop/stores/postgres/journal.py"
 LEASES: Final = "graphloop/stores/postgres/leases.py"
@@ -29,10 +30,9 @@ WRITER: Final = "graphloop/stores/postgres/writer.py"
 SWEPT: Final = 'link.execute("DELETE FROM worker WHERE name NOT IN (SELECT name FROM live)")'
 OUTBOX_TESTS: Final = "tests/unit/engines/test_dbos.py"
 STORE_TESTS: Final = "tests/unit/stores/test_postgres.py"
-UNREAD: Final = (
-    "tests/conformance/test_stores.py::"
-    "test_an_answer_that_its_driver_has_not_read_wakes_the_run[postgres]"
-)
+STORES: Final = "tests/conformance/test_stores.py"
+PLACED: Final = "tests/unit/workers/test_children_elsewhere.py"
+UNREAD: Final = f"{STORES}::test_an_answer_that_its_driver_has_not_read_wakes_the_run[postgres]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,27 @@ MUTANTS: Final = (
         "poke in post: an answer does not make a parked run ready",
         [(JOURNAL, 'if owner is None and status == "parked":', "if owner is None and not status:")],
         (UNREAD,),
+    ),
+    ProtocolMutant(
+        "news: the end of a placed child wakes nobody",
+        [(LEASES, "if agent and tells_parent(", "if not agent and tells_parent(")],
+        (f"{STORES}::test_what_a_placed_child_has_to_tell_wakes_the_run_that_waits",),
+    ),
+    ProtocolMutant(
+        "news: a run that has not parked yet does not hear of it",
+        [(LEASES, "if parent is None:\n        return\n    number,",
+          "if parent is None or parent[1]:\n        return\n    number,")],
+        (f"{STORES}::test_what_a_placed_child_has_to_tell_wakes_the_run_that_waits",),
+    ),
+    ProtocolMutant(
+        "placed: a cancelled run does not wait for the ends of its placed children",
+        [(CHILDREN, "if not event.timeout:", "if not event.reason:")],
+        (f"{PLACED}::test_a_cancelled_root_ends_its_children_and_counts_them[memory]",),
+    ),
+    ProtocolMutant(
+        "placed: a worker drives a child for which its parent does not wait",
+        [("graphloop/workers/child_legs.py", "if not is_awaited or tree", "if tree")],
+        (f"{PLACED}::test_a_child_that_is_not_awaited_any_more_is_ended",),
     ),
     ProtocolMutant(
         "claim before read: a driver does not look whether its reading is old",

@@ -34,11 +34,11 @@ from .inputs import (
     ResumeInput,
     messages_of,
 )
-from .journals import fork_run, root_of, state_after, typed
+from .journals import fork_run, opened_child, path_of, resumption, root_of, state_after, typed
 from .options import AgentOptions, EveryAgentOption, RunOptions, ToolInput, Tools
 from .pending_turn import PendingTurn
 from .resources import check_gate, screens_of, split_tools
-from .result import RunResult
+from .result import RunHandle, RunResult, spent_by
 from .runs import Runs, StoreInput
 from .stream import RunStream
 from .sub_agents import AgentPlan, AgentTool, Brief, NamedAgent, Opener, Plan
@@ -74,6 +74,7 @@ __all__ = [
     "Plan",
     "ResumeInput",
     "Review",
+    "RunHandle",
     "RunOptions",
     "RunResult",
     "RunStream",
@@ -102,12 +103,16 @@ __all__ = [
     "graph_of",
     "json_output",
     "messages_of",
+    "opened_child",
     "output_from",
     "passed_on",
     "path_key",
+    "path_of",
     "refuse_idle_gate",
+    "resumption",
     "root_of",
     "screens_of",
+    "spent_by",
     "split_tools",
     "state_after",
     "stream_chat",

@@ -23,7 +23,7 @@ from .runs import Questions, Runs, StoreInput
 from .standard import agent_terms, merged_options
 from .starting import for_call, overriding, resume_run, start_run
 from .stream import RunStream
-from .sub_agents import AgentTool
+from .sub_agents import AgentTool, Place
 from .tool_runner import PartListener, ToolRunner
 
 if TYPE_CHECKING:
@@ -44,8 +44,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         result = agent.generate_sync("What's the weather in NYC and London?")
 
     An agent stores no conversation and runs do not change it, so concurrent tasks can share one.
-    To continue a conversation, pass `messages=result.conversation`.
-    The attribute `graph` is the graph that each run executes.
+    To continue a conversation, pass `messages=result.conversation`. Each run executes `graph`.
 
     An agent's type names the type of its answers: `Agent(model, output_type=Person)` is an
     `Agent[None, Person]`, and its `generate` returns a `RunResult[Person]`.
@@ -170,6 +169,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         needs_approval: NeedsApproval = False,
         takes_over: bool = False,
         deps: Callable[[Any], DepsT_contra] | None = None,
+        place: Place = "here",
     ) -> AgentTool:
         """Return this agent as a tool that other agents can call; each call starts a child run.
 
@@ -180,9 +180,10 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             takes_over: whether a call is a handoff: the agent reads the whole conversation of the
                 calling run, and its answer becomes the calling run's answer.
             deps: makes this agent's `deps` from those of the calling run, which are the default.
+            place: "anywhere" lets any worker drive the child run, while its parent waits parked.
 
         Raises:
-            ConfigError: the name is not a legal tool name.
+            ConfigError: the name is not a legal tool name, or the place is unknown.
         """
         return as_agent_tool(
             self._terms,
@@ -191,6 +192,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             needs_approval=needs_approval,
             takes_over=takes_over,
             deps=deps,
+            place=place,
         )
 
     def as_sub_agent(
@@ -224,8 +226,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         """Return the stream of a new run, which starts when the stream is first read.
 
         Args:
-            prompt: the question, after `messages`: a text or a list of parts, such as
-                `["What is it?", Path("a.png")]`.
+            prompt: the question, after `messages`: a text, or parts: `["Who?", Path("a.png")]`.
             question: see `CallInput`; the run's own options replace those of the agent.
         """
         return start_run(self._terms, None, prompt, question)

@@ -8,7 +8,7 @@ answer has another type, or if the edited arguments do not fit the tool.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast, final
 
 from msgspec import Struct, field
@@ -30,6 +30,7 @@ from .inputs import AnswersInput
 from .options import Decide, Decision
 
 __all__ = [
+    "RESULT",
     "Answers",
     "ToolApprover",
     "approval_from",
@@ -121,6 +122,12 @@ class Answers(Struct, frozen=True):
                         f"`{option}` answers {key!r}, which the run does not wait for; it waits "
                         f"for {', '.join(keys) or 'nothing of this kind'}.{nearest(key, keys)}"
                     )
+
+    def only(self, keys: Container[str]) -> Answers:
+        """Return the answers with these keys."""
+        approvals = {key: one for key, one in self.approvals.items() if key in keys}
+        results = {key: one for key, one in self.tool_results.items() if key in keys}
+        return Answers(approvals, results, self.given_at)
 
     def refuse_bad_edits(self, run: Run[Any], toolbox: Toolbox) -> None:
         """Raise an error if edited arguments do not fit their tool, before any event is recorded.

@@ -54,7 +54,7 @@ NOT_GOOD: Final = "The answer was not accepted. Improve it."
 
 def agent_callbacks(
     options: Options,
-    world: AgentResources,
+    resources: AgentResources,
     every_turn: PrepareStep,
     predicates: Sequence[Predicate[Any]],
     final: FinalAnswer | None,
@@ -66,7 +66,7 @@ def agent_callbacks(
 
     def made(deps: object) -> dict[str, Callback[None]]:
         own = _callbacks(options, predicates, final, deps)
-        screens = {name: screen.with_deps(deps) for name, screen in world.screens.items()}
+        screens = {name: screen.with_deps(deps) for name, screen in resources.screens.items()}
         return {**screens, **own}
 
     without, prepare = made(None), options.prepare_step
@@ -74,7 +74,7 @@ def agent_callbacks(
         return lambda _, deps: without if deps is None else made(deps)
     return lambda box, deps: {
         **made(deps),
-        PREPARE_STEP: _prepare(prepare, world, every_turn, box, deps),
+        PREPARE_STEP: _prepare(prepare, resources, every_turn, box, deps),
     }
 
 
@@ -97,7 +97,7 @@ def _callbacks(
 
 def _prepare(
     prepare: Callable[[StepInfo], object],
-    world: AgentResources,
+    resources: AgentResources,
     every_turn: PrepareStep,
     box: Toolbox,
     deps: object,
@@ -111,7 +111,7 @@ def _prepare(
             raise ConfigError(
                 f"`prepare_step` returns StepChanges or None; found {type(changes).__name__}"
             )
-        return _changes(changes, run, world, every_turn, box)
+        return _changes(changes, run, resources, every_turn, box)
 
     return callback
 
@@ -119,7 +119,7 @@ def _prepare(
 def _changes(
     changes: StepChanges,
     run: Run[None],
-    world: AgentResources,
+    resources: AgentResources,
     every_turn: PrepareStep,
     box: Toolbox,
 ) -> Changes:
@@ -127,14 +127,14 @@ def _changes(
     gone = checked_tool_names("withdraw_tools", changes.withdraw_tools, before)
     added = added_under(run.setup, Toolbox(changes.add_tools).specs)
     names = {*gone, *(tool.name for tool in added)}
-    if not names.isdisjoint(world.own):
+    if not names.isdisjoint(resources.own):
         raise ConfigError(
             f"`add_tools` and `withdraw_tools`: expected tools of the caller, found "
-            f"{world.own[0]!r}, the tool that takes the final answer. Fix: leave it out."
+            f"{resources.own[0]!r}, the tool that takes the final answer. Fix: leave it out."
         )
     tools = (*(tool for tool in before if tool.name not in names), *added)
     given, model = changes.active_tools, changes.model
-    active = None if given is None else active_names(given, tools, world)
+    active = None if given is None else active_names(given, tools, resources)
     there = offered(tools, every_turn.active_tools if active is None else active)
     if changes.tool_choice is None:
         choice_of(run.turn.tool_choice, there)  # Refuses a choice that is now impossible.
@@ -148,7 +148,7 @@ def _changes(
         messages=messages,
         active_tools=active,
         tool_choice=choice,
-        model=None if model is None else world.add_model(model),
+        model=None if model is None else resources.add_model(model),
         add_tools=added,
         withdraw_tools=gone,
     )

@@ -14,17 +14,18 @@ from typing import Any, Final, Generic, TypeVar, final
 import pydantic
 from msgspec import Struct
 
-from ..driver import ChildRun, Ports
-from ..effects import StartRun
+from ..driver import ChildRun, Ports, Price
+from ..effects import Place, StartRun, check_place
 from ..errors import ConfigError
 from ..events import Started
 from ..graph import NodeGraph
 from ..run import Run
 from ..tools import Approval, DepsNeed, Parameters, Tool, model_parameters
-from ..values import Message, SystemMessage, evolve
+from ..values import Message, Reply, SystemMessage, evolve
 from .answers import approver_below
 from .inherited_limits import beyond_watch, gates_below, setup_below
-from .resources import AgentResources, price_below
+from .options import Options
+from .resources import AgentResources
 from .sub_agents import AgentTool, Brief, Opener, Plan
 from .terms import RunTerms
 
@@ -80,10 +81,11 @@ class ChildOpener(Struct, Generic[S], frozen=True):
             secret=ports.secret,
             path=(*ports.path, effect.key),
             resumable=ports.resumable,
-            price=price_below(terms.options, own.price, ports.price),
+            price=_price_below(terms.options, own.price, ports.price),
             stoppable=ports.stoppable,
             clock=ports.clock,
             wrong=ports.wrong,
+            elsewhere=ports.elsewhere,
             pace=own.pace if ports.pace is None else ports.pace.below(own.pace),
             observers=own.observers
             if ports.observers is None
@@ -92,12 +94,14 @@ class ChildOpener(Struct, Generic[S], frozen=True):
         run_id = f"{parent.id}/{effect.key}"
 
         async def begin() -> Started:
-            instructions = await terms.world.instructions(deps)
+            instructions = await terms.resources.instructions(deps)
             messages, state = self._briefed(brief(), effect.agent, instructions)
             terms.check_start(state, kept=ports.kept)
             return Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
 
-        return ChildRun(graph=terms.graph, ports=child_ports, run_id=run_id, begin=begin)
+        return ChildRun(
+            graph=terms.graph, ports=child_ports, run_id=run_id, begin=begin, place=effect.place
+        )
 
     def _briefed(
         self, brief: Brief, agent: str, instructions: str | None
@@ -123,6 +127,7 @@ def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
     needs_approval: Approval = False,
     takes_over: bool = False,
     deps: Callable[[Any], object] | None = None,
+    place: Place = "here",
 ) -> AgentTool:
     """Return a tool that starts a child run of a graph at each call; see `Agent.as_tool`."""
     if deps is not None and not callable(deps):  # pyright: ignore[reportUnnecessaryComparison] - a caller may pass the object itself.
@@ -130,6 +135,7 @@ def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
             f"`deps` of agent {name!r}: expected a function of the parent's deps, found an object "
             f"of type {type(deps).__name__}. Fix: deps=lambda parent: …"
         )
+    check_place(place, f"agent {name!r}")
     tool: Tool[..., object] = Tool(
         name=name,
         description=description,
@@ -138,7 +144,7 @@ def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
         needs_approval=needs_approval,
         ends_run=takes_over,
     )
-    return AgentTool(tool, ChildOpener(terms, state, deps), takes_over)
+    return AgentTool(tool, ChildOpener(terms, state, deps), takes_over, place)
 
 
 @cache
@@ -164,14 +170,14 @@ def _parameters(*, takes_over: bool) -> Parameters:
     return Parameters.of(read.schema, parse)
 
 
-def attach_metadata(graph: NodeGraph[Any], world: AgentResources) -> None:
+def attach_metadata(graph: NodeGraph[Any], resources: AgentResources) -> None:
     """Store the tool names, sub-agents and options of an agent on the agent's graph."""
-    graph.tool_names = world.callable_names
-    graph.agents = _graphs(world.children)
+    graph.tool_names = resources.callable_names
+    graph.agents = _graphs(resources.children)
     # The agents that only screen are run by a node; no model can call them.
-    graph.called = frozenset(world.children) & {spec.name for spec in world.toolbox.specs}
-    graph.handoffs = frozenset(_taking_over(world.children))
-    graph.run_options = world.run_options
+    graph.called = frozenset(resources.children) & {spec.name for spec in resources.toolbox.specs}
+    graph.handoffs = frozenset(_taking_over(resources.children))
+    graph.run_options = resources.run_options
 
 
 def graph_of(opener: Opener) -> NodeGraph[Any] | None:
@@ -187,20 +193,20 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
 
 def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
     """Return a copy of the terms' graph with metadata; the graph itself if nothing is missing."""
-    graph, world = terms.graph, terms.world
+    graph, resources = terms.graph, terms.resources
     # Agents that nodes carry are listed in the contracts of these nodes.
     more = {
         name: plan
-        for name, plan in world.children.items()
+        for name, plan in resources.children.items()
         if isinstance(plan, AgentTool) and name not in graph.agents
     }
-    options = {**graph.run_options, **world.run_options}
+    options = {**graph.run_options, **resources.run_options}
     if not more and options == graph.run_options:
         return graph
     copied = copy(graph)
     copied.run_options = options
     copied.tool_names = terms.tool_names
-    offered = {spec.name for spec in world.toolbox.specs}
+    offered = {spec.name for spec in resources.toolbox.specs}
     copied.agents = {**_graphs(more), **graph.agents}
     copied.called = graph.called | (offered & set(more))
     copied.handoffs = graph.handoffs | (copied.called & set(_taking_over(more)))
@@ -215,3 +221,21 @@ def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
 
 def _graphs(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:
     return {name: graph_of(plan.opener) for name, plan in plans.items()}
+
+
+def _price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:
+    """Return the function that prices the replies of a child run.
+
+    The child's own `price` or `prices` come first, then the parent's price, then the price table
+    for the child's model.
+    """
+    if above is None or options.price is not None or options.prices:
+        return own
+    if own is None:
+        return above
+
+    def price(reply: Reply) -> float | None:
+        cost_usd = above(reply)
+        return own(reply) if cost_usd is None else cost_usd
+
+    return price

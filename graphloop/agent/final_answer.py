@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, TypeVar, cast, final
 
 import pydantic
 from pydantic import PydanticUserError
-from pydantic_core import ErrorDetails, ValidationError, from_json
+from pydantic_core import from_json
 from typing_extensions import TypedDict, TypeForm
 
 from ..conversation import latest_answer, said_after_calls
@@ -28,14 +28,11 @@ from ..parts import ObjectView
 from ..providers import Service, service_of
 from ..run import EndReason, Run
 from ..tools import (
-    ArgumentsRejected,
     JsonSchema,
     Parameters,
     Tool,
     arguments_parser,
-    error_text,
-    join_issues,
-    not_json,
+    findings_of,
     parameters_of,
     rejection,
     schema_of,
@@ -242,7 +239,6 @@ VALUE = "value"
 PLACE = "output type"
 NAME_CHARS_MAX = 64
 FINDING_CHARS_MAX = 3_500
-FOUND_CHARS_MAX = 80
 SAID_CHARS_MAX = 300
 
 
@@ -285,7 +281,7 @@ class Output:
         try:
             return self._value(answer)
         except Exception as error:  # A user's validator may raise any error.
-            raise OutputInvalid(self._refusal(_finding(answer, error)), text=text) from error
+            raise OutputInvalid(self._refusal(findings_of(answer, error)), text=text) from error
 
     def parse_arguments(self, text: str) -> object:
         """Parse and validate an answer that the model passed as the arguments of a call.
@@ -380,21 +376,3 @@ def _legal(name: str) -> str:
 def _description(schema: str) -> str:
     found = cast("JsonSchema", from_json(schema)).get("description")
     return found if isinstance(found, str) else ""
-
-
-def _finding(text: str, error: Exception) -> str:
-    if isinstance(error, ArgumentsRejected):
-        return str(error)
-    if not isinstance(error, ValidationError):
-        return error_text(error)
-    details = error.errors(include_url=False, include_context=False)
-    if details[0]["type"] in ("json_invalid", "string_unicode"):
-        return not_json(text, details[0]["msg"].removeprefix("Invalid JSON: "))
-    return join_issues([_issue(detail) for detail in details])
-
-
-def _issue(detail: ErrorDetails) -> tuple[str, str]:
-    path = ".".join(str(step) for step in detail["loc"])
-    if detail["type"] == "missing":
-        return path, detail["msg"]
-    return path, f"{detail['msg']}, found {shorten(repr(detail['input']), FOUND_CHARS_MAX)}"

@@ -30,7 +30,7 @@ from .graph_terms import (
 )
 from .result import RunResult
 from .stream import RunStream
-from .sub_agents import AgentTool
+from .sub_agents import AgentTool, Place
 from .terms import RunTerms
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ class Graph(NodeGraph[S]):
         """Run `resume` in a new event loop and return its result, for synchronous callers."""
         return run_sync(self.resume(run, **answers), "Graph.resume")
 
-    def as_tool(
+    def as_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
         self,
         state: S,
         *,
@@ -221,6 +221,7 @@ class Graph(NodeGraph[S]):
         needs_approval: NeedsApproval = False,
         takes_over: bool = False,
         deps: Callable[[Any], object] | None = None,
+        place: Place = "here",
         **options: Unpack[GraphOptions[S]],
     ) -> AgentTool:
         """Return this graph as a tool that agents call, or as the agent of a `Child` node.
@@ -236,6 +237,7 @@ class Graph(NodeGraph[S]):
             needs_approval=needs_approval,
             takes_over=takes_over,
             deps=deps,
+            place=place,
         )
 
     def as_sub_agent(self, name: str, options: Mapping[str, object]) -> AgentTool:

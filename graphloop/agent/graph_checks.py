@@ -49,13 +49,13 @@ def looked_up(
     """
     carried = facts_of(graph).carried
     brought = carried.joined(callbacks or {})
-    world = AgentResources(model, options, carried.agents)
-    _look_up(graph, world, brought, has_model=model is not None)
-    _look_up_tools(graph, world)
+    resources = AgentResources(model, options, carried.agents)
+    _look_up(graph, resources, brought, has_model=model is not None)
+    _look_up_tools(graph, resources)
     if options.gate is not None:
-        check_gate(options.gate, world.callable_names)
+        check_gate(options.gate, resources.callable_names)
         refuse_idle_gate(graph, "`gate`")
-    return world, brought
+    return resources, brought
 
 
 def refuse_idle_gate(graph: NodeGraph[Any], place: str) -> None:
@@ -71,30 +71,30 @@ def refuse_idle_gate(graph: NodeGraph[Any], place: str) -> None:
         )
 
 
-def _look_up_tools(graph: NodeGraph[Any], world: AgentResources) -> None:
+def _look_up_tools(graph: NodeGraph[Any], resources: AgentResources) -> None:
     """Raise an error if nodes name unknown tools; a run without any tools is not checked.
 
     Raises:
         ConfigError: a tool is unknown; the message lists unknown tools and the nearest known names.
     """
-    if not world.callable_names:
+    if not resources.callable_names:
         return
     problems: list[str] = []
     for node in facts_of(graph).naming_tools:
         try:
-            _check_tools(node, world)
+            _check_tools(node, resources)
         except ConfigError as error:
             problems.append(f"node {node.name!r} of graph {graph.name!r}: {error}")
     if problems:
         raise ConfigError("; ".join(problems))
 
 
-def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
+def _check_tools(node: Node[Any, Outcome], resources: AgentResources) -> None:
     """Raise an error if this node names a tool that the run does not have."""
-    specs = world.toolbox.specs
+    specs = resources.toolbox.specs
     match node:
         case Gate():
-            check_rules(node.rules, world.callable_names, "a rule")
+            check_rules(node.rules, resources.callable_names, "a rule")
         case StopCheck() if specs:
             parts = [part for condition in node.conditions for part in parts_of(condition)]
             watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
@@ -108,19 +108,19 @@ def _check_tools(node: Node[Any, Outcome], world: AgentResources) -> None:
 
 
 def _look_up(
-    graph: NodeGraph[Any], world: AgentResources, functions: Collection[str], *, has_model: bool
+    graph: NodeGraph[Any], resources: AgentResources, functions: Collection[str], *, has_model: bool
 ) -> None:
     """Raise an error if a run lacks a model, agent or function that its nodes name.
 
     Raises:
         ConfigError: a name is unknown; the message lists unknown names and the nearest known names.
     """
-    missing = list(_unopened(graph, world))
+    missing = list(_unopened(graph, resources))
     if not has_model and asks_model(graph):
         missing.insert(0, _no_model(graph))
     facts = facts_of(graph)
     kinds = (
-        ("runs the agent", facts.agents, world.children, "agents"),
+        ("runs the agent", facts.agents, resources.children, "agents"),
         ("invokes the function", facts.functions, functions, "callbacks"),
     )
     for does, named, known, option in kinds:
@@ -143,17 +143,17 @@ def _no_model(graph: NodeGraph[Any]) -> str:
     return problem
 
 
-def _unopened(graph: NodeGraph[Any], world: AgentResources) -> Iterator[str]:
+def _unopened(graph: NodeGraph[Any], resources: AgentResources) -> Iterator[str]:
     """Add the models that only nodes name to the resources; yield a text for each failure."""
     for label, node in facts_of(graph).models.items():
-        if label in world.models:
+        if label in resources.models:
             continue
         if label.startswith("script:") and graph.source and graph.source.rows is not None:
             # A script model reads a file, and a topology file could name any path of this machine.
             yield f"node {node!r} asks {label!r}: data opens no file. Fix: give the run that model"
             continue
         try:
-            world.add_model(label)
+            resources.add_model(label)
         except ConfigError as error:
             yield f"node {node!r} asks the model {label!r}, and {error}"
 

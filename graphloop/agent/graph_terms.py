@@ -127,11 +127,11 @@ def graph_terms(
     reject_unknown_options(options, _EveryOption, f"graph {graph.name!r}")
     run_options = cast("RunOptions", _chosen({**options}, RunOptions.__annotations__))
     read = Options.read(run_options)
-    world, callbacks = looked_up(graph, options.get("model"), options.get("callbacks"), read)
+    resources, callbacks = looked_up(graph, options.get("model"), options.get("callbacks"), read)
     return RunTerms(
         graph,
         read,
-        world,
+        resources,
         callbacks=lambda _, deps: with_deps(callbacks, deps),
         own_gates=own_gates,
         gates=() if read.gate is None else (read.gate,),

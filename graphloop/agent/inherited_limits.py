@@ -100,7 +100,7 @@ REASON = "a rule of the run above speaks of it"
 
 
 def inherited_rules(
-    options: Options, graph: NodeGraph[S], world: AgentResources
+    options: Options, graph: NodeGraph[S], resources: AgentResources
 ) -> tuple[TemporalRule, ...]:
     """Return the temporal rules of a run, with each word resolved to a node or tool.
 
@@ -111,14 +111,14 @@ def inherited_rules(
     rules = graph.rules & rules_of(options.rules)
     if not rules:
         return ()
-    names = names_of(graph, world.callable_names)
+    names = names_of(graph, resources.callable_names)
     found, problems = Rules(), list[str]()
     for rule in rules:
         try:
             found &= resolve_words(Rules((rule,)), names)
         except ConfigError as error:
             problems.append(f"{_place(graph, rule)}{error}")
-    problems = problems or [problem for rule in found for problem in _unseen(rule, world)]
+    problems = problems or [problem for rule in found for problem in _unseen(rule, resources)]
     if problems:
         raise ConfigError("\n".join(problems))
     return found.rules
@@ -131,14 +131,14 @@ def _place(graph: NodeGraph[S], rule: TemporalRule) -> str:
     return "" if source is None or line is None else f"{source.file}:{line}: "
 
 
-def _unseen(rule: TemporalRule, world: AgentResources) -> Iterator[str]:
+def _unseen(rule: TemporalRule, resources: AgentResources) -> Iterator[str]:
     """Yield a problem text for each tool in a rule whose calls this run never sees."""
-    yield from _uncounted(rule, world.given)
+    yield from _uncounted(rule, resources.given)
     _, *others = words_of(rule)
-    servers = _run_by_servers(world.given)
+    servers = _run_by_servers(resources.given)
     for word in filter(None, others):
         kind, _, name = word.partition(":")
-        if kind in {"tool", "approval"} and name not in {"*", *world.own_names, *servers}:
+        if kind in {"tool", "approval"} and name not in {"*", *resources.own_names, *servers}:
             yield (
                 f"rule {describe_rule(rule)!r}: only child runs have the tool {name!r}, and a rule "
                 "counts no event of a child run. Fix: name the agent's own tool."
@@ -260,10 +260,10 @@ def _kept_below(above: Setup) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*inherited, *guarded_tools(Rules(above.watch)))))
 
 
-def reply_max(setup: Setup, world: AgentResources) -> int | None:
+def reply_max(setup: Setup, resources: AgentResources) -> int | None:
     """Return the largest token limit of a reply in a run or its child runs; None if unlimited."""
     limits = [setup.settings.max_tokens]
-    limits += [plan.opener.terms.reply_max for plan in world.children.values()]
+    limits += [plan.opener.terms.reply_max for plan in resources.children.values()]
     known = [limit for limit in limits if limit is not None]
     return max(known) if len(known) == len(limits) else None
 
@@ -271,7 +271,7 @@ def reply_max(setup: Setup, world: AgentResources) -> int | None:
 def run_bound(
     graph: NodeGraph[Any],
     setup: Setup,
-    world: AgentResources,
+    resources: AgentResources,
     context_window: int | None,
     price: ModelPrice | None,
 ) -> Bound:
@@ -280,19 +280,19 @@ def run_bound(
     Args:
         graph: the graph that runs.
         setup: the run's budget and limits.
-        world: the agents of the run.
+        resources: the agents of the run.
         context_window: the largest context window among the models, in tokens.
         price: the price of the most expensive model.
     """
     agents = {
         name: plan.opener.terms.bound(context_window, price)
-        for name, plan in world.children.items()
+        for name, plan in resources.children.items()
     }
     called = [tool for tool in setup.tools if tool.kind == "agent" and setup.depth_max > 0]
     return proofs.bound(
         graph,
         budget=setup.budget,
-        max_tokens=reply_max(setup, world),
+        max_tokens=reply_max(setup, resources),
         context_window=context_window,
         price=price,
         agents=agents,

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 from .. import views
-from ..driver import Pending, Ports, Resumption, pending_of
+from ..driver import ChildRun, Elsewhere, Pending, Ports, Resumption, pending_of
 from ..effects import AskHuman, CallModel, StartRun
 from ..errors import ConfigError, IllegalEvent, StoreError, UnknownRun
 from ..events import Decided, Event, Resumed, Started
@@ -19,17 +19,18 @@ from ..states import known_state_type
 from ..stores import Catalog, Mailbox, Store, fork, those_within, typed_events
 from ..tools import Toolbox
 from ..values import Message, SystemMessage, evolve
-from .answers import Answers, with_commands
+from .answers import RESULT, Answers, with_commands
 from .inputs import check_run_id
 
 __all__ = [
     "children_at",
-    "descendants",
     "first_misfit",
     "fork_run",
     "not_over",
+    "opened_child",
     "opening_of",
     "other_revision",
+    "path_of",
     "refuse_edits",
     "resumption",
     "root_of",
@@ -42,16 +43,17 @@ __all__ = [
 S = TypeVar("S")
 
 
-def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Message, ...]:
-    """Return the initial conversation from a journal's `Started` event; empty if it is missing.
+def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Sequence[Message], bool]:
+    """Return the initial conversation of a journal, and whether the agent's instructions lead it.
 
-    If `instructed`, the agent has instructions, which lead the journal's conversation; the returned
-    conversation lacks them.
+    The conversation is empty if the journal's `Started` event is missing.
+
+    Args:
+        events: the journal.
+        instructed: whether the agent has instructions.
     """
-    first = events[0] if events else None
-    messages = first.messages if isinstance(first, Started) else ()
-    leads = instructed and isinstance(next(iter(messages), None), SystemMessage)
-    return tuple(messages[leads:])
+    messages = events[0].messages if events and isinstance(events[0], Started) else ()
+    return messages, instructed and isinstance(next(iter(messages), None), SystemMessage)
 
 
 def first_misfit(graph: NodeGraph[Any], events: Sequence[Event], ports: Ports[Any]) -> int:
@@ -197,6 +199,11 @@ def _refuse_approved(
         )
 
 
+def path_of(run_id: str) -> tuple[str, ...]:
+    """Return the keys of the calls and nodes that lead from the root run to a run."""
+    return tuple(run_id.split("/")[1:])
+
+
 def root_of(run_id: str, key: str) -> tuple[str, str]:
     """Return the id of a run's root run, and the key under which that run takes a call's answer."""
     root, slash, path = run_id.partition("/")
@@ -221,7 +228,8 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
     """Load the child runs of a run, and assign each answer to the run that waits for it.
 
     The answers pass through the store's mailbox, if the store has one. Of two answers to one call,
-    the first counts.
+    the first counts. Those for a placed child run pass on to its own mailbox, for its own driver. A
+    worker's answer counts only if the run still waits for it.
 
     Raises:
         ConfigError: an answer, a model or a tool does not fit the run; the store is unchanged.
@@ -230,7 +238,7 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
     answers.refuse_wrong_types()
     for key in (*answers.approvals, *answers.tool_results):
         root, path = root_of(run.id, key)
-        if root != run.id:
+        if root != run.id and ports.elsewhere is None:
             raise ConfigError(
                 f"run {run.id!r} is a part of run {root!r}, which takes its answers. Fix: answer "
                 f"{path!r} of run {root!r}."
@@ -239,8 +247,11 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
         raise ConfigError(f"run {run.id!r} takes no answers: {_over(run)}")
     _check_resumable(run, ports)
     tree, toolboxes = await _tree(run, ports)
-    below = descendants(tree)
-    answers.check({asked.key: asked.kind for asked in pending_of(run, below, None)})
+    below = tree.descendants
+    asked = {one.key: one.kind for one in pending_of(run, below, None, path_of(run.id))}
+    if ports.elsewhere is not None:
+        answers = answers.only(asked)
+    answers.check(asked)
     if ports.secret is not None:
         answers.refuse_unsigned()
     for each in (run, *below.values()):
@@ -250,9 +261,24 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
         for key, data in answers.posts(ports.clock()):
             await ports.store.post(run.id, key, uuid4().hex, data)
         posted = await ports.store.posted(run.id)
+        if ports.elsewhere is not None:
+            await _forward(tree, posted, ports.elsewhere)
         answers = Answers.of_posts(posted)
         tree = evolve(tree, seen=len(posted))
     return with_commands(_answered(tree, answers, toolboxes, ports), posted, ports.clock())
+
+
+async def _forward(tree: Resumption[Any], posted: Mapping[str, str], elsewhere: Elsewhere) -> None:
+    """Put each answer to a placed child run, or to one below it, into the child's mailbox."""
+    for child in tree.children.values():
+        if not child.is_placed:
+            await _forward(child, posted, elsewhere)
+            continue
+        run_id, below = child.run.id, child.descendants
+        asked = {one.key for one in pending_of(child.run, below, None, path_of(run_id))}
+        for key, text in posted.items():
+            if key.removesuffix(RESULT) in asked:
+                await elsewhere.post(run_id, key, key, text)
 
 
 async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:
@@ -287,23 +313,14 @@ async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
         StoreError: a journal cannot be read.
     """
     tree, toolboxes = await _tree(run, ports)
-    for each in (run, *descendants(tree).values()):
+    for each in (run, *tree.descendants.values()):
         answers.refuse_bad_edits(each, toolboxes[each.id])
-
-
-def descendants(tree: Resumption[Any]) -> dict[str, Run[Any]]:
-    """Return the loaded child runs of a run at any depth, by run id."""
-    found: dict[str, Run[Any]] = {}
-    for child in tree.children.values():
-        found[child.run.id] = child.run
-        found |= descendants(child)
-    return found
 
 
 async def waiting(run: Run[S], ports: Ports[S]) -> tuple[Pending, ...]:
     """Return the pending questions of a run and its child runs, read from their journals."""
     tree, _ = await _tree(run, ports)
-    return tuple(pending_of(run, descendants(tree), ports.secret))
+    return tuple(pending_of(run, tree.descendants, ports.secret))
 
 
 async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict[str, Toolbox]]:
@@ -313,13 +330,7 @@ async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict
     for effect in run.pending.values():
         if not isinstance(effect, StartRun):
             continue
-        plan = ports.children.get(effect.agent)
-        if plan is None:
-            raise ConfigError(
-                f"run {run.id!r} waits for agent {effect.agent!r}, which is not here. Fix: resume "
-                "it with the agents that it was started with."
-            )
-        opened = plan.open(effect, run, ports)
+        opened = opened_child(effect, run, ports)
         try:
             events = await ports.store.load(opened.run_id)
         except UnknownRun:
@@ -327,9 +338,24 @@ async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict
         below = state_after(opened.graph, events)
         _check_resumable(below, opened.ports)
         child, boxes = await _tree(below, opened.ports)
-        children[effect.key] = child
+        children[effect.key] = evolve(child, is_placed=opened.is_placed)
         toolboxes |= boxes
     return Resumption(run, (), children), toolboxes
+
+
+def opened_child(effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+    """Return the child run that an effect of a run starts or has started.
+
+    Raises:
+        ConfigError: the child's agent is not here, or the arguments do not fit it.
+    """
+    plan = ports.children.get(effect.agent)
+    if plan is None:
+        raise ConfigError(
+            f"run {run.id!r} waits for agent {effect.agent!r}, which is not here. Fix: resume "
+            "it with the agents that it was started with."
+        )
+    return plan.open(effect, run, ports)
 
 
 def _answered(

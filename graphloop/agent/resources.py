@@ -17,7 +17,7 @@ from ..rules import rules_of
 from ..stores import Store
 from ..tools import Tool, Toolbox, accepts
 from ..turn import SCREEN, StepResult
-from ..values import Reply, ToolSpec
+from ..values import ToolSpec
 from .hooks import Screen, instructions_for, lent_deps, stop_input
 from .inputs import Model, checked_tool_names, offered
 from .options import Options, Tools
@@ -32,7 +32,6 @@ __all__ = [
     "active_names",
     "check_gate",
     "check_rules",
-    "price_below",
     "screens_of",
     "split_tools",
 ]
@@ -265,6 +264,21 @@ class AgentResources:
             partial(providers.price, service=service.prices) if service.prices else providers.price
         )
 
+    def window(self, fallbacks: Sequence[str]) -> int:
+        """Return the smallest published context window of the default and the fallback models.
+
+        Raises:
+            ConfigError: no context window is published for one of them.
+        """
+        known = providers.published_windows([self.label, *fallbacks])
+        for label, window in known.items():
+            if window is None:
+                raise ConfigError(
+                    "`compaction`: expected `context_window`, the most tokens of a request, found "
+                    f"none, and none is published for {label!r}. Fix: Compaction(context_window=…)."
+                )
+        return min(window for window in known.values() if window is not None)
+
 
 def check_gate(gate: Policy, known: Sequence[str]) -> None:
     """Raise an error if a gate names unknown tools, or has conditions with wrong parameters.
@@ -363,30 +377,12 @@ def _guard(agent: NamedAgent, asked: Mapping[str, object]) -> AgentPlan:
     return plan
 
 
-def price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:
-    """Return the function that prices the replies of a child run.
-
-    The child's own `price` or `prices` come first, then the parent's price, then the price table
-    for the child's model.
-    """
-    if above is None or options.price is not None or options.prices:
-        return own
-    if own is None:
-        return above
-
-    def price(reply: Reply) -> float | None:
-        cost_usd = above(reply)
-        return own(reply) if cost_usd is None else cost_usd
-
-    return price
-
-
 def _prefix(label: str) -> str:
     return label.partition(":")[0]
 
 
 def active_names(
-    given: Sequence[str], tools: Sequence[ToolSpec], world: AgentResources
+    given: Sequence[str], tools: Sequence[ToolSpec], resources: AgentResources
 ) -> tuple[str, ...]:
     """Check the names in `active_tools`, and return them with the names of the loop's own tools.
 
@@ -394,4 +390,4 @@ def active_names(
         ConfigError: no tool has one of the names.
     """
     known = checked_tool_names("active_tools", given, tools)
-    return (*known, *(name for name in world.own if name not in known))
+    return (*known, *(name for name in resources.own if name not in known))

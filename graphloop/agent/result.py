@@ -76,7 +76,8 @@ class RunResult(Generic[OutputT_co, S]):
             no such answer; None for an agent without an `output_type`, and for a graph.
         secret: the key that signs approval tokens, or None.
         added: the tools that were added during the run.
-        opening: the conversation that the run began with, without the agent's instructions.
+        opening: the conversation that the run began with.
+        instructed: whether the agent's instructions lead that conversation.
         graph: the graph of the run, for its picture in a notebook.
     """
 
@@ -88,7 +89,8 @@ class RunResult(Generic[OutputT_co, S]):
     answers: tuple[OutputT_co, ...] | None = None
     secret: bytes | None = field(default=None, compare=False)
     added: tuple[AnyTool, ...] = field(default=(), compare=False)
-    opening: tuple[Message, ...] = field(default=(), compare=False)
+    opening: Sequence[Message] = field(default=(), compare=False)
+    instructed: bool = field(default=False, compare=False)
     graph: NodeGraph[S] | None = field(default=None, compare=False)
 
     def __repr__(self) -> str:
@@ -164,7 +166,7 @@ class RunResult(Generic[OutputT_co, S]):
 
         It leaves out the agent's instructions, which each run puts first, and what a screen blocks.
         """
-        said = (*self.opening, *self.messages)
+        said = (*self.opening[self.instructed :], *self.messages)
         blocked = any(by.startswith(f"{SCREEN}:") for by in self.stopped_by)
         return tuple(self.run.messages[-len(said) :]) if blocked else said
 
@@ -274,7 +276,9 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
         children: the child runs that existed before the resume, by run id.
         final: reads the final answer of an agent with an `output_type`.
         limits: the limits of the graph's nodes on costs and tokens.
-        opening: the conversation that the run began with, without the agent's instructions.
+        opening: the conversation that the run began with.
+        instructed: whether the agent's instructions lead that conversation.
+        reads_steps: whether a limit or a listener reads each step.
     """
 
     graph: NodeGraph[S]
@@ -288,7 +292,9 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
     children: Mapping[str, Run[Any]] = {}
     final: FinalAnswer | None = None
     limits: tuple[CountedLimit, ...] = ()
-    opening: tuple[Message, ...] = ()
+    opening: Sequence[Message] = ()
+    instructed: bool = False
+    reads_steps: bool = True
 
     @property
     def waits(self) -> bool:
@@ -347,6 +353,7 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
             secret=ports.secret,
             added=ports.toolbox.added,
             opening=self.opening,
+            instructed=self.instructed,
             graph=self.graph,
         )
         reason = run.ending.reason if run.ending is not None and run.ended else None

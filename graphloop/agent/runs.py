@@ -5,8 +5,7 @@
     await runs.approve(run_id, key)
     result = await runs.resume(run_id)
 
-A store that is given by its path is opened for each call and closed after it; an open store stays
-open.
+A store that is given by its path is opened and closed by each call; an open store stays open.
 """
 
 from __future__ import annotations
@@ -19,7 +18,8 @@ from typing import Any, Generic, Protocol, TypeAlias, Unpack, final
 
 from typing_extensions import TypeVar
 
-from ..errors import ConfigError, StoreError
+from .. import stores
+from ..errors import ConfigError
 from ..events import Event
 from ..graph import NodeGraph
 from ..policy import Approval, decline, refuse_edit
@@ -31,10 +31,10 @@ from ..stores import (
     Closes,
     Leases,
     Mailbox,
+    Place,
     Posted,
     RunRecord,
     Store,
-    open_store,
 )
 from .answers import Answers, approval_from, check_given_answer
 from .inputs import AnswersInput, CallInput, PromptInput
@@ -45,12 +45,11 @@ from .stored_questions import (
     ask_of,
     asks_of,
     check_token,
-    is_submitted,
-    line_of,
+    enlist,
     parameters_in,
 )
 from .stream import RunStream
-from .terms import Pace, RunTerms, SharedResources
+from .terms import Fleet, RunTerms, SharedResources
 
 __all__ = ["HasRuns", "Questions", "Runs", "StoreInput"]
 
@@ -79,7 +78,7 @@ class Runs(Generic[O_co, S]):
         graph: the graph of the runs, or their agent. `replay` needs a graph, and so does `fork` of
             a run with child runs. `resume` and `cancel` need an agent.
         terms: the terms (`RunTerms`) that the runs were started on, in place of an agent.
-        pace: lets the model calls of resumed runs wait for limits that other runs share.
+        fleet: what the worker that resumes the runs shares with others.
     """
 
     def __init__(
@@ -88,21 +87,21 @@ class Runs(Generic[O_co, S]):
         graph: NodeGraph[S] | HasRuns[O_co, S] | None = None,
         *,
         terms: RunTerms[S] | None = None,
-        pace: Pace | None = None,
+        fleet: Fleet | None = None,
     ) -> None:
         if graph is not None and not isinstance(graph, NodeGraph):
             terms = graph.runs._terms
-        self._store, self._pace = store, pace
+        self._store, self._fleet = store, fleet or Fleet()
         self._terms: RunTerms[S] | None = terms
         self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
 
-    def __call__(self, store: StoreInput, *, pace: Pace | None = None) -> Runs[O_co, S]:
+    def __call__(self, store: StoreInput, *, fleet: Fleet | None = None) -> Runs[O_co, S]:
         """Return access to the runs of another store, with the same agent or graph.
 
         for record in await agent.runs("runs.db").list(): ...
         """
         graph = self._graph if self._terms is None else None
-        return Runs(store, graph, terms=self._terms, pace=pace)
+        return Runs(store, graph, terms=self._terms, fleet=fleet)
 
     def __repr__(self) -> str:
         is_path = isinstance(self._store, str | Path)
@@ -159,8 +158,7 @@ class Runs(Generic[O_co, S]):
     ) -> Posted:
         """Store the answer to a pending call of a parked run, without resuming the run.
 
-        The answer stays in the store until the run is resumed. Of several answers to one call, only
-        the first is used.
+        The answer stays in the store until the run is resumed. Of several ones, the first counts.
 
         Args:
             run_id: the run's id.
@@ -277,6 +275,7 @@ class Runs(Generic[O_co, S]):
         *,
         tenant: str = "",
         priority: int = 0,
+        deadline_s: float | None = None,
         **question: Unpack[CallInput[Any]],
     ) -> str:
         """Store the first event of a new run, for a worker to drive, and return the run's id.
@@ -289,22 +288,17 @@ class Runs(Generic[O_co, S]):
             tenant: for whom the run is driven. Workers take the runs of the tenants in turn.
             priority: how urgent the run is, from -100 to 100: of the runs that wait alike, those
                 of the highest priority go first.
+            deadline_s: the seconds from now after which a worker ends the run as `timeout`, also
+                while the run waits for an answer; None for no deadline.
             question: the options of the call, as in `generate`.
 
         Raises:
             ConfigError: there is no agent, an option is invalid, the store has no line of runs
-                for a `tenant` or `priority`, or the run id has another question.
+                for such a place, or the run id has another question.
         """
         started = await first_event(self._agents_terms("to submit"), prompt, question)
         async with self._opened() as store:
-            line = line_of(store, tenant, priority)
-            try:
-                await store.append(started.run_id, 1, started)
-            except StoreError:
-                if not await is_submitted(store, started):
-                    raise
-            if line is not None:
-                await line.enlist(started.run_id, tenant, priority)
+            await enlist(store, started, Place(tenant, priority, deadline_s))
         return started.run_id
 
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
@@ -328,7 +322,7 @@ class Runs(Generic[O_co, S]):
         given = self._given()
         if not isinstance(given, str | Path):
             return self._resumed(given, run_id, answers)
-        store = open_store(given)
+        store = stores.open_store(given)
         stream = self._resumed(store, run_id, answers)
         if isinstance(store, Closes):
             stream.on_over = store.aclose
@@ -349,10 +343,17 @@ class Runs(Generic[O_co, S]):
     def _resumed(
         self, store: Store, run_id: str, answers: AnswersInput[Any], *, ends: bool = False
     ) -> RunStream[O_co, S]:
-        terms, shared = self._agents_terms(run_id), SharedResources(store, {}, ())
-        shared.pace = self._pace
-        terms = terms.kept_in(shared)
-        return resume_run(terms, run_id, answers, ends=ends)
+        return resume_run(self.terms_in(store, run_id), run_id, answers, ends=ends)
+
+    def terms_in(self, store: Store, run_id: str) -> RunTerms[S]:
+        """Return the terms on which a run of an open store is resumed.
+
+        Raises:
+            ConfigError: there is no agent.
+        """
+        shared = SharedResources(store, {}, ())
+        shared.fleet = self._fleet
+        return self._agents_terms(run_id).kept_in(shared)
 
     def _agents_terms(self, run_id: str) -> RunTerms[S]:
         if self._terms is None:
@@ -387,7 +388,7 @@ class Runs(Generic[O_co, S]):
         if not isinstance(given, str | Path):
             yield given
             return
-        store = open_store(given)
+        store = stores.open_store(given)
         try:
             yield store
         finally:

@@ -81,31 +81,31 @@ def agent_terms(
             "`agents` are for the Child nodes of a graph of your own; give an agent the agents "
             "that it may call among its `tools`"
         )
-    known = {} if base is None or _has_other_access(kept, base) else base.world.models
+    known = {} if base is None or _has_other_access(kept, base) else base.resources.models
     screens, guards = screens_of(options.screen, kept)
-    world = AgentResources(model, options, guards, screens, known=known)
-    fallbacks = tuple([world.add_model(fallback) for fallback in options.fallback_models])
+    resources = AgentResources(model, options, guards, screens, known=known)
+    fallbacks = tuple([resources.add_model(fallback) for fallback in options.fallback_models])
     final = None
     if options.output_type is not None:
         final = FinalAnswer(
             options.output_type,
             options.output_mode,
-            [world.label, *fallbacks],
+            [resources.label, *fallbacks],
             own_server=options.base_url is not None,
         )
         if final.tool is not None:
-            world.answer_by(final.tool)
+            resources.answer_by(final.tool)
     conditions, predicates = stop_input(options.stop_when)
-    nodes = _nodes(options, world, fallbacks, conditions, has_predicates=bool(predicates))
+    nodes = _nodes(options, resources, fallbacks, conditions, has_predicates=bool(predicates))
     if screens or guards:
         nodes = _with_screen(nodes, tuple(screens), tuple(guards), options)
     graph: Graph[None] = Graph(options.name, nodes.start, standard_edges(nodes))
-    attach_metadata(graph, world)
+    attach_metadata(graph, resources)
     terms = RunTerms(
         graph,
         options,
-        world,
-        callbacks=agent_callbacks(options, world, nodes.prepare, predicates, final),
+        resources,
+        callbacks=agent_callbacks(options, resources, nodes.prepare, predicates, final),
         own_gates=options.gate,
         final=final,
     )
@@ -201,15 +201,15 @@ def _changed(
 ) -> RunTerms[None]:
     """Return terms on the same graph, with other instructions, settings, model or access."""
     prepare = next(one for one in terms.graph.nodes.values() if isinstance(one, PrepareStep))
-    world = terms.world.for_call(options, given)
+    resources = terms.resources.for_call(options, given)
     if options.prepare_step is None:
-        world.refuse_unfit()
+        resources.refuse_unfit()
     _, predicates = stop_input(options.stop_when)
     changed = RunTerms(
         terms.graph,
         options,
-        world,
-        callbacks=agent_callbacks(options, world, prepare, predicates, terms.final),
+        resources,
+        callbacks=agent_callbacks(options, resources, prepare, predicates, terms.final),
         own_gates=options.gate,
         final=terms.final,
     )
@@ -233,20 +233,20 @@ def _kept(given: EveryAgentOption) -> EveryAgentOption:
 
 def _nodes(
     options: Options,
-    world: AgentResources,
+    resources: AgentResources,
     fallbacks: tuple[str, ...],
     conditions: tuple[StopCondition, ...],
     *,
     has_predicates: bool,
 ) -> Standard:
     """Return the nodes of the standard loop, with parameters from the agent's options."""
-    _refuse_idle(options, world, conditions)
+    _refuse_idle(options, resources, conditions)
     gate, active = options.gate, options.active_tools
-    compaction = _summarizing(options.compaction, world)
-    specs, hold = world.toolbox.specs, not options.run_ungated
+    compaction = _compaction(options.compaction, resources, fallbacks)
+    specs, hold = resources.toolbox.specs, not options.run_ungated
     if active is not None:
-        active = active_names(active, specs, world)
-    choice = _tool_choice(options, world, offered(specs, active))
+        active = active_names(active, specs, resources)
+    choice = _tool_choice(options, resources, offered(specs, active))
     return Standard(
         PrepareStep(
             active_tools=active,
@@ -256,7 +256,7 @@ def _nodes(
         ),
         Compact(compaction=compaction, callback=COMPACT if options.compact else ""),
         ModelCall(fallbacks=fallbacks),
-        Gate(rules=() if gate is None else (*world.allowed, *gate.rules), hold=hold),
+        Gate(rules=() if gate is None else (*resources.allowed, *gate.rules), hold=hold),
         Execute(concurrency=options.max_tool_concurrency, hold=hold),
         Verify(_checks(options)),
         StopCheck(
@@ -279,7 +279,7 @@ def _with_screen(
 
 
 def _refuse_idle(
-    options: Options, world: AgentResources, conditions: tuple[StopCondition, ...]
+    options: Options, resources: AgentResources, conditions: tuple[StopCondition, ...]
 ) -> None:
     """Refuse options that have no effect, or that name a tool that does not exist.
 
@@ -291,12 +291,12 @@ def _refuse_idle(
     if options.prepare_step is None:
         parts = [part for condition in conditions for part in parts_of(condition)]
         watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
-        checked_tool_names("stop.has_tool_call", watched, world.toolbox.specs)
-        world.refuse_unfit()
+        checked_tool_names("stop.has_tool_call", watched, resources.toolbox.specs)
+        resources.refuse_unfit()
     if options.gate is not None:
-        check_gate(options.gate, world.callable_names)
+        check_gate(options.gate, resources.callable_names)
     active = options.active_tools
-    if active is not None and not active and world.given and not world.own:
+    if active is not None and not active and resources.given and not resources.own:
         raise ConfigError(
             "`active_tools`: expected a tool, found none, so no tool could ever run. Fix: leave it "
             "out to offer all, or say tool_choice='none'."
@@ -304,34 +304,36 @@ def _refuse_idle(
     if options.compact and options.compaction is None:
         raise ConfigError(
             "`compact` has no effect without `compaction`, which says when a conversation is too "
-            "long. Fix: give `compaction=Compaction(context_window=…)`."
+            "long. Fix: give `compaction=Compaction()`."
         )
     for option in ("approval_ttl_s", "approval_secret"):
-        if options.given.get(option) is not None and not _may_ask(options, world):
+        if options.given.get(option) is not None and not _may_ask(options, resources):
             raise ConfigError(
                 f"`{option}` has no effect: no tool needs approval, and no rule of a gate asks for "
                 "one. Fix: say needs_approval=True of a tool, or give gate=ask(…)."
             )
 
 
-def _may_ask(options: Options, world: AgentResources) -> bool:
+def _may_ask(options: Options, resources: AgentResources) -> bool:
     """Whether any tool call of such an agent could need an approval."""
-    tools = [world.toolbox.get(spec.name) for spec in world.toolbox.specs]
+    tools = [resources.toolbox.get(spec.name) for spec in resources.toolbox.specs]
     return (
-        bool(world.children)
+        bool(resources.children)
         or options.prepare_step is not None
         or any(tool is not None and tool.needs_approval is not False for tool in tools)
         or (options.gate is not None and any(rule.verdict == "ask" for rule in options.gate.rules))
     )
 
 
-def _tool_choice(options: Options, world: AgentResources, tools: Sequence[ToolSpec]) -> ToolChoice:
+def _tool_choice(
+    options: Options, resources: AgentResources, tools: Sequence[ToolSpec]
+) -> ToolChoice:
     """Return the `tool_choice` option; the default is "required" if the answer is a tool call."""
     # Anthropic's API refuses a forced choice together with extended thinking.
     extra = options.provider_options
-    forced = world.own and not (isinstance(extra, Mapping) and "thinking" in extra)
+    forced = resources.own and not (isinstance(extra, Mapping) and "thinking" in extra)
     choice = choice_of(options.tool_choice or ("required" if forced else "auto"), tools)
-    if choice.mode == "none" and choice.scope == "every_step" and world.own:
+    if choice.mode == "none" and choice.scope == "every_step" and resources.own:
         raise ConfigError(
             "`tool_choice='none'` leaves no way to give an answer of the output_type, which a tool "
             "takes. Fix: leave it out, or say output_mode='native'."
@@ -339,11 +341,21 @@ def _tool_choice(options: Options, world: AgentResources, tools: Sequence[ToolSp
     return choice
 
 
-def _summarizing(compaction: Compaction | None, world: AgentResources) -> Compaction | None:
-    """Return the compaction, with its summary model added to the models of the runs."""
-    if compaction is None or compaction.summary_model in {"", *world.models}:
+def _compaction(
+    compaction: Compaction | None, resources: AgentResources, fallbacks: Sequence[str]
+) -> Compaction | None:
+    """Return the compaction with a context window, and add its summary model to the runs' models.
+
+    Raises:
+        ConfigError: `context_window` is left out, and no published one is known.
+    """
+    if compaction is None:
+        return None
+    if compaction.context_window is None:
+        compaction = evolve(compaction, context_window=resources.window(fallbacks))
+    if compaction.summary_model in {"", *resources.models}:
         return compaction
-    return evolve(compaction, summary_model=world.add_model(compaction.summary_model))
+    return evolve(compaction, summary_model=resources.add_model(compaction.summary_model))
 
 
 def _checks(options: Options) -> tuple[AnswerCheck, ...]:

@@ -32,7 +32,6 @@ from .inputs import (
     messages_of,
 )
 from .journals import (
-    descendants,
     not_over,
     opening_of,
     other_revision,
@@ -114,11 +113,13 @@ def start_run(
             ports,
             driver,
             driver.start(started),
-            on_step_finish=None if listener is None else terms.world.step_listener(deps),
+            on_step_finish=None if listener is None else terms.resources.step_listener(deps),
             warnings=warnings,
             final=terms.final,
             limits=terms.limits,
-            opening=messages[bool(said) :],
+            reads_steps=terms.reads_steps,
+            opening=messages,
+            instructed=bool(said),
         )
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
@@ -153,11 +154,11 @@ async def first_event(
 
 
 async def _instructed(
-    terms: RunTerms[Any], messages: tuple[Message, ...], deps: object
-) -> tuple[tuple[Message, ...], str | None]:
+    terms: RunTerms[Any], messages: History[Message], deps: object
+) -> tuple[History[Message], str | None]:
     """Ask the function for the instructions; return the first messages with them, and the text."""
-    said = await terms.world.instructions(deps)
-    return conversation(None, History(messages), said)[0], said
+    said = await terms.resources.instructions(deps)
+    return conversation(None, messages, said)[0], said
 
 
 def resume_run(
@@ -190,13 +191,13 @@ def resume_run(
             terms.check_deps(answers)
         if isinstance(run, RunResult):
             kept_in, known, added = terms.shared.reopened(run.store), run.run, run.added
-            opening, revision = run.opening, ""
+            opening, instructed, revision = run.opening, run.instructed, ""
             await not_over(run.run, kept_in, terms.graph)
         else:
             kept_in, added = terms.shared.stored(), ()
             events = await kept_in.load(run)
             known = state_after(terms.graph, events)
-            opening = opening_of(events, instructed=bool(terms.options.instructions))
+            opening, instructed = opening_of(events, instructed=bool(terms.options.instructions))
             revision = other_revision(events, terms.revision())
         if asked is not None:
             refuse_other_model(known, terms.setup.model)
@@ -207,7 +208,7 @@ def resume_run(
         approve = approver_alone(ports.approve, known)
         ports = evolve(ports, attended=attended, approve=approve, revision=revision)
         tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
-        driver, below = AsyncDriver(terms.graph, ports, known.state), descendants(tree)
+        driver, below = AsyncDriver(terms.graph, ports, known.state), tree.descendants
         if tree.cancelled is not None:
             driver.abort(tree.cancelled)
         return RunHandle(
@@ -217,11 +218,13 @@ def resume_run(
             driver.resume(tree.run, tree.answers, tree.children, seen=tree.seen),
             spent_by(tree.run, below),
             len(tree.run.record.steps),
-            on_step_finish=None if listener is None else terms.world.step_listener(deps),
+            on_step_finish=None if listener is None else terms.resources.step_listener(deps),
             children=below,
             final=terms.final,
             limits=terms.limits,
+            reads_steps=terms.reads_steps,
             opening=opening,
+            instructed=instructed,
         )
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
@@ -283,7 +286,7 @@ def _for_resume(
 
 def _read(
     terms: RunTerms[Any], prompt: PromptInput | None, question: QuestionInput[Any]
-) -> tuple[tuple[Message, ...], tuple[str, ...], ConversationAnswers | None] | ConfigError:
+) -> tuple[History[Message], tuple[str, ...], ConversationAnswers | None] | ConfigError:
     """Return the first messages, the findings of their repair, and the answers to open calls.
 
     A `ConfigError` about them is returned, not raised.
@@ -305,8 +308,10 @@ def _read(
         )
         if not is_answered:
             return messages, repairs, None
-        handed = ConversationAnswers(messages, Answers.given(question), terms.secret, terms.clock)
-        handed.check(terms.world.toolbox, terms.world.children)
+        handed = ConversationAnswers(
+            tuple(messages), Answers.given(question), terms.secret, terms.clock
+        )
+        handed.check(terms.resources.toolbox, terms.resources.children)
     except ConfigError as error:
         return error
     return messages, repairs, handed
@@ -320,7 +325,7 @@ def conversation(
     keep_open: bool = False,
     may_be_empty: bool = False,
     repair: bool = True,
-) -> tuple[tuple[Message, ...], tuple[str, ...]]:
+) -> tuple[History[Message], tuple[str, ...]]:
     """Return the messages that a run starts with, and a description of each repair in them.
 
     Args:
@@ -337,7 +342,7 @@ def conversation(
     """
     if prompt is None and messages is None:
         if may_be_empty:
-            return (), ()
+            return History(), ()
         raise ConfigError("a run: expected `prompt=`, `messages=` or both, found neither")
     if prompt is not None and keep_open:
         raise ConfigError(
@@ -352,12 +357,12 @@ def conversation(
     mended = Repaired(())
     if isinstance(messages, History):
         # A run's history has one result for each call, and values only; isinstance hides that.
-        known: Sequence[Message] = cast("History[Message]", messages).append(*asked)
+        known = cast("History[Message]", messages).append(*asked)
     else:
         if messages is not None:
             heard = messages_of(messages, may_be_empty=prompt is not None)
             mended = repaired(heard, keep_open=keep_open)
-        known = (*mended.messages, *asked)
+        known = History((*mended.messages, *asked))
     if mended.findings and not repair:
         found = "\n".join(f"  {number}. {text}" for number, text in enumerate(mended.findings, 1))
         raise ConfigError(
@@ -368,6 +373,6 @@ def conversation(
             "`messages` holds only results of calls that it does not make: a model needs a message"
         )
     said = SystemMessage(instructions) if instructions else None
-    # A single copy: a chat has many messages, and each of its questions passes here.
-    given = tuple(known) if said is None or known[0] == said else (said, *known)
+    # No copy: a chat has many messages, and each of its questions passes here.
+    given = known if said is None or known[0] == said else History((said, *known))
     return given, mended.findings

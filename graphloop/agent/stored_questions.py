@@ -1,4 +1,4 @@
-"""Stored questions: those of a stored run, the checks of an answer, and of a run to submit."""
+"""Stored questions: those of a stored run, the checks of an answer, and the submission of a run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from math import inf
 from typing import Final
 
-from ..errors import ConfigError, nearest
+from ..errors import ConfigError, StoreError, nearest
 from ..events import Started, Steered
 from ..policy import Approval, claimed, issue, verify
 from ..spending import whole_number
-from ..stores import Ask, Backlog, RunRecord, Store, has_run
+from ..stores import Ask, Backlog, Place, RunRecord, Store, has_run
 
-__all__ = ["ask_of", "asks_of", "check_token", "is_submitted", "line_of", "parameters_in"]
+__all__ = ["ask_of", "asks_of", "check_token", "enlist", "parameters_in"]
 
 PRIORITY_MAX: Final = 100
 
@@ -101,7 +101,39 @@ async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
     return next((tool.parameters for tool in tools if tool.name == ask.name), "")
 
 
-async def is_submitted(store: Store, started: Started) -> bool:
+async def enlist(store: Store, started: Started, place: Place) -> None:
+    """Save the first event of a submitted run with its place, unless the store has both.
+
+    Raises:
+        ConfigError: the place is invalid, the store has no line of runs for it, or the run id has
+            another question.
+    """
+    _check(place)
+    try:
+        if isinstance(store, Backlog):
+            await store.enlist(started, place)
+        elif place == Place():
+            await store.append(started.run_id, 1, started)
+        else:
+            raise ConfigError(
+                "`tenant`, `priority` and `deadline_s`: expected a store that workers share, found "
+                f"{store!r}. Fix: keep the runs in a database, store='runs.db'."
+            )
+    except StoreError:
+        if not await _is_submitted(store, started):
+            raise
+
+
+def _check(place: Place) -> None:
+    whole_number("priority", place.priority, least=-PRIORITY_MAX)
+    if place.priority > PRIORITY_MAX:
+        raise ConfigError(f"`priority`: expected at most {PRIORITY_MAX}, found {place.priority}.")
+    deadline_s = place.deadline_s
+    if deadline_s is not None and not 0 < deadline_s < inf:
+        raise ConfigError(f"`deadline_s`: expected a positive number, found {deadline_s!r}.")
+
+
+async def _is_submitted(store: Store, started: Started) -> bool:
     """Whether a store has a run with this id and this question already.
 
     Raises:
@@ -120,22 +152,3 @@ async def is_submitted(store: Store, started: Started) -> bool:
             "whose run was asked something else. Fix: give another id."
         )
     return True
-
-
-def line_of(store: Store, tenant: str, priority: int) -> Backlog | None:
-    """Return the line of runs in which a run has a place of its own; None for the common place.
-
-    Raises:
-        ConfigError: the store has no line, or the priority is out of its range.
-    """
-    whole_number("priority", priority, least=-PRIORITY_MAX)
-    if priority > PRIORITY_MAX:
-        raise ConfigError(f"`priority`: expected at most {PRIORITY_MAX}, found {priority}.")
-    if not tenant and not priority:
-        return None
-    if not isinstance(store, Backlog):
-        raise ConfigError(
-            f"`tenant` and `priority`: expected a store that workers share, found {store!r}. Fix: "
-            "keep the runs in a database, store='runs.db'."
-        )
-    return store

@@ -57,7 +57,7 @@ class RunStream(Generic[OutputT_co, S]):
         self.on_over: Callable[[], Awaitable[None]] | None = None
         self.open_run, self._graph = open_run, graph
         self._keep, self._has_objects = keep, has_objects
-        self._parts: list[Part] = []
+        self._parts, self._warnings = list[Part](), list[str]()
         self.found: Run[S] | None = None
         self._opened: RunHandle[S] | None = None
         self._view: RunView[S] | None = None
@@ -68,7 +68,6 @@ class RunStream(Generic[OutputT_co, S]):
         self._driven = self._over = self._closed = self._waits = self.cut = False
         self._say: Steered | None = None
         self._asides: list[Callable[[AsyncDriver[S]], None]] = []
-        self._warnings: list[str] = []
         self._error: Exception | None = None
         self._result: RunResult[OutputT_co, S] | None = None
 
@@ -137,7 +136,7 @@ class RunStream(Generic[OutputT_co, S]):
         while not self._over:
             await self._pull(len(self._parts))
 
-    def abort(self, reason: str = "", *, after_step: bool = False) -> None:
+    def abort(self, reason: str = "", *, after_step: bool = False, timeout: bool = False) -> None:
         """Stop the run: it ends as `aborted`, and its history has a result for each call.
 
         To abort a parked run, call `abort` of the stream that `agent.resume_stream` returns.
@@ -145,8 +144,9 @@ class RunStream(Generic[OutputT_co, S]):
         Args:
             reason: a text for the run's record.
             after_step: whether the present turn is finished first.
+            timeout: whether the run ends as `timeout`, because the caller has a time limit.
         """
-        self._tell(lambda driver: driver.abort(str(reason), after_step=after_step))
+        self._tell(lambda told: told.abort(str(reason), after_step=after_step, timeout=timeout))
 
     def steer(self, message: PromptInput, *, signal_id: str = "") -> None:
         """Add a message that the model reads in its next turn.
@@ -299,7 +299,7 @@ class RunStream(Generic[OutputT_co, S]):
                 if view is not None:
                     self._parts += view.see(seen)
                     self._flight = opened.driver.in_flight if view.is_plain else None
-                if isinstance(seen, Step):
+                if opened.reads_steps and isinstance(seen, Step):
                     await self._step(opened, seen)
                 if len(self._parts) > known:
                     return

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 from msgspec import Struct
 
 from ..driver import ChildRun, Ports
-from ..effects import StartRun
+from ..effects import Place, StartRun
 from ..errors import ConfigError
 from ..events import ChildEnded
 from ..limits import ModelPrice
@@ -37,6 +37,7 @@ __all__ = [
     "NamedAgent",
     "Nesting",
     "Opener",
+    "Place",
     "Plan",
 ]
 
@@ -79,13 +80,13 @@ class ChildTerms(Protocol):
     """The most tokens that one reply may have, in a run of the agent or in its child runs."""
     nesting: Nesting
     """The nesting depth of the child runs of a run of the agent."""
-    resources: tuple[SharedResources, ...]
+    to_close: tuple[SharedResources, ...]
     """The stores and connections that runs of the agent and of its sub-agents share."""
     final: FinalAnswer | None
     """Reads the typed answer of such a run; None for an agent whose answer is a text."""
     deps_needs: tuple[DepsNeed, ...]
     """The parts of such a run that read `deps`."""
-    own_resources: tuple[SharedResources, ...]
+    own_to_close: tuple[SharedResources, ...]
     """The stores and connections of the agent, and of sub-agents made only for its runs."""
 
     def revision(self) -> str:
@@ -154,11 +155,13 @@ class AgentTool(Struct, frozen=True):
         takes_over: whether a call is a handoff. In a handoff, the child reads the whole
             conversation after the other calls of the turn, and its answer is the run's answer.
             Otherwise the child reads a task, and its answer is the result of the call.
+        place: whether workers may drive the child without its parent.
     """
 
     tool: Tool[..., object]
     opener: Opener
     takes_over: bool = False
+    place: Place = "here"
 
     def __repr__(self) -> str:
         return f"<AgentTool {self.name!r}{', takes over' if self.takes_over else ''}>"
@@ -178,13 +181,15 @@ class AgentTool(Struct, frozen=True):
 
     def renamed(self, name: str) -> AgentTool:
         """Return a copy of the tool under another name."""
-        return AgentTool(self.tool.renamed(name), self.opener, self.takes_over)
+        return AgentTool(self.tool.renamed(name), self.opener, self.takes_over, self.place)
 
     def open(self, effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
         """Return the child run that a call or a node starts.
 
         A run that a node starts ends with the value of the agent's `output_type`, as JSON.
         """
+        if self.place == "anywhere":
+            effect = evolve(effect, place=self.place)
         messages = tuple(effect.messages)
         if effect.arguments and not self.takes_over:
             prompt = json.loads(effect.arguments).get("prompt")

@@ -18,14 +18,14 @@ from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
-from ..driver import Callback, Pace, Ports, logged, observers_of
+from ..driver import Callback, Fleet, Ports, logged, observers_of
 from ..errors import ConfigError
 from ..events import ChatSoFar, Setup
 from ..graph import NodeGraph
 from ..policy import Policy
 from ..providers import Provider
 from ..states import known_state_type
-from ..stores import Closes, Codec, MemoryStore, Store, check_state, open_store, running_loop
+from ..stores import Closes, Codec, MemoryStore, Store, check_state, running_loop
 from ..tools import AnyTool, Closable, Toolbox, check_deps, kind_name, run_sync
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, deps_needs, facts_of, nesting_of, runs_one_at_a_time
@@ -34,7 +34,7 @@ from .inherited_limits import inherited_rules, reply_max, run_bound
 from .options import Options
 from .resources import AgentResources
 
-__all__ = ["OVERRIDES", "Pace", "RunTerms", "SharedResources"]
+__all__ = ["OVERRIDES", "Fleet", "RunTerms", "SharedResources"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -63,7 +63,7 @@ class SharedResources:
 
     Attributes:
         is_given: whether the caller gave a store.
-        pace: the pace of those who drive the runs, such as a worker; None without one.
+        fleet: what the worker that drives the runs shares with others.
         lengths: for each chat, a lower bound of its questions in the store. A chat that is
             opened again looks for its last question from there on.
     """
@@ -77,7 +77,7 @@ class SharedResources:
     ) -> None:
         self._given, self._models, self._named = given, models, named
         self._kept_open, self.is_given = kept_open, given is not None
-        self.pace: Pace | None = None
+        self.fleet = Fleet()
         self.lengths: dict[str, int] = {}
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
 
@@ -102,7 +102,7 @@ class SharedResources:
             left = next((known for known in tuple(self._stores) if known.is_closed()), None)
             store = None if left is None else self._stores.pop(left, None)
             # Child runs have states of other types, so the codec reads plain JSON.
-            self._stores[loop] = store or open_store(given, Codec())
+            self._stores[loop] = store or stores.open_store(given, Codec())
         return self._stores[loop]
 
     def stored(self) -> Store:
@@ -151,7 +151,7 @@ class RunTerms(Generic[S]):
     Args:
         graph: the graph that runs.
         options: the options of every run.
-        world: the models, tools and agents that runs may use.
+        resources: the models, tools and agents that runs may use.
         callbacks: returns the user functions that nodes call, by name, for a run's toolbox
             and its `deps`.
         own_gates: the policy of the graph's own gates, with the functions of its conditions.
@@ -166,14 +166,14 @@ class RunTerms(Generic[S]):
         self,
         graph: NodeGraph[S],
         options: Options,
-        world: AgentResources,
+        resources: AgentResources,
         *,
         callbacks: Callable[[Toolbox, object], Mapping[str, Callback[S]]] | None = None,
         own_gates: Policy | None = None,
         gates: tuple[Policy, ...] = (),
         final: FinalAnswer | None = None,
     ) -> None:
-        self.graph, self.options, self.world, self.final = graph, options, world, final
+        self.graph, self.options, self.resources, self.final = graph, options, resources, final
         self.chat: ChatSoFar | None = None
         self.origin = self  # A copy for a chat keeps it: `Agent.override` names the original.
         self.known_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` sets it.
@@ -189,26 +189,26 @@ class RunTerms(Generic[S]):
         self._share_resources()
         depth = options.max_agent_depth
         self.setup = Setup(
-            model=world.label,
-            tools=world.toolbox.specs,
+            model=resources.label,
+            tools=resources.toolbox.specs,
             settings=options.settings(one_call_at_a_time=runs_one_at_a_time(graph)),
             budget=options.allowance,
             output=None if final is None else final.spec,
             rules=rules,
-            watch=inherited_rules(options, graph, world),
-            own=world.own,
+            watch=inherited_rules(options, graph, resources),
+            own=resources.own,
             depth_max=DEPTH_MAX if depth is None else depth,
             signed=self.is_signed,
             approval_ttl_s=options.approval_ttl_s,
         )
-        self.tool_names = world.callable_names
+        self.tool_names = resources.callable_names
         self.needs_messages = facts_of(graph).needs_messages
-        self.nesting = nesting_of(graph, world.children, depth)
-        self.reply_max = reply_max(self.setup, world)
+        self.nesting = nesting_of(graph, resources.children, depth)
+        self.reply_max = reply_max(self.setup, resources)
         # Cached: an agent that is a sub-agent at many levels is computed once.
-        self.bound = cache(partial(run_bound, graph, self.setup, world))
+        self.bound = cache(partial(run_bound, graph, self.setup, resources))
         self.revision = cache(self._revision)
-        self.price, self.limits = world.price(), facts_of(graph).limits
+        self.price, self.limits = resources.price(), facts_of(graph).limits
         readers = self.setup.budget.usd, self.setup.budget.tokens, options.on_step_finish
         self.reads_steps = bool(self.limits) or any(one is not None for one in readers)
         self._state_type, self._refuses_deps = known_state_type(graph), False
@@ -218,19 +218,21 @@ class RunTerms(Generic[S]):
         """The `deps` that a test gives all runs on these terms; empty for none."""
         self.overridden: Mapping[str, object] = {}
         """The options of `Agent.override`, which calls do not change; empty outside of tests."""
-        calls = None if callbacks is None else callbacks(world.toolbox, None)
+        calls = None if callbacks is None else callbacks(resources.toolbox, None)
         self.deps_needs = deps_needs(
-            graph, calls or {}, world.toolbox, world.children, options.deps_type
+            graph, calls or {}, resources.toolbox, resources.children, options.deps_type
         )
 
     def _share_resources(self) -> None:
-        world = self.world
-        kept = dict.fromkeys([tool.kept_open for tool in world.toolbox.tools if tool.kept_open])
-        self.shared = SharedResources(self.options.store, world.models, world.named, [*kept])
-        below = [plan.opener.terms.resources for plan in world.children.values()]
-        made = [plan.opener.terms.own_resources for plan in world.made]
-        self.resources = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
-        self.own_resources: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
+        resources = self.resources
+        kept = dict.fromkeys([tool.kept_open for tool in resources.toolbox.tools if tool.kept_open])
+        self.shared = SharedResources(
+            self.options.store, resources.models, resources.named, [*kept]
+        )
+        below = [plan.opener.terms.to_close for plan in resources.children.values()]
+        made = [plan.opener.terms.own_to_close for plan in resources.made]
+        self.to_close = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
+        self.own_to_close: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
 
     def kept_in(self, shared: SharedResources) -> RunTerms[S]:
         """Return these terms for runs in another store, which `shared` opens."""
@@ -240,8 +242,8 @@ class RunTerms(Generic[S]):
 
     def share(self, terms: RunTerms[S]) -> None:
         """Use the store of other terms, which also close what runs on these terms open."""
-        self.shared, self.resources = terms.shared, terms.resources
-        self.own_resources, self.test_deps = terms.own_resources, terms.test_deps
+        self.shared, self.to_close = terms.shared, terms.to_close
+        self.own_to_close, self.test_deps = terms.own_to_close, terms.test_deps
 
     @property
     def current(self) -> RunTerms[S]:
@@ -262,8 +264,8 @@ class RunTerms(Generic[S]):
             options.instructions,
             options.stop_when,
             {name: given for name, given in options.given.items() if callable(given)},
-            {} if calls is None else calls(self.world.toolbox, None),
-            {name: plan.opener.terms.revision() for name, plan in self.world.children.items()},
+            {} if calls is None else calls(self.resources.toolbox, None),
+            {name: plan.opener.terms.revision() for name, plan in self.resources.children.items()},
         )
 
     def asked(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,18 +292,18 @@ class RunTerms(Generic[S]):
             added: tools that were added to the run before it parked.
             deps: the caller's object for the user's functions.
         """
-        toolbox, approve, above = self.world.toolbox.copy(), self.approver, self.shared.pace
+        toolbox, approve, fleet = self.resources.toolbox.copy(), self.approver, self.shared.fleet
         if approve is not None and deps is not None:
             approve = approve.with_deps(deps)
         if added:
             toolbox.add(added)
         return Ports(
             store=store,
-            models=self.world.models,
+            models=self.resources.models,
             toolbox=toolbox,
             callbacks={} if self._callbacks is None else self._callbacks(toolbox, deps),
             approve=approve,
-            children=self.world.children,
+            children=self.resources.children,
             gates=self._gates,
             own=self._own_gates,
             state_type=self._state_type,
@@ -311,7 +313,8 @@ class RunTerms(Generic[S]):
             price=self.price,
             clock=self.clock,
             deps=deps,
-            pace=self.world.pace(store, above) if self.options.limits else above,
+            pace=self.resources.pace(store, fleet.pace) if self.options.limits else fleet.pace,
+            elsewhere=fleet.elsewhere,
             observers=(
                 logged(self._observers) if LOG.isEnabledFor(logging.INFO) else self._observers
             ),
@@ -383,12 +386,12 @@ class RunTerms(Generic[S]):
             BaseException: the last error of a close; the others are closed nevertheless.
         """
         async with AsyncExitStack() as closing:
-            for resource in reversed(self.resources if shared else self.own_resources):
+            for resource in reversed(self.to_close if shared else self.own_to_close):
                 closing.push_async_callback(resource.aclose, given=shared)
 
     def _refuse_unsigned(self) -> None:
         """Refuse sub-agents that require signed approvals if there is no secret to sign them."""
-        children = self.world.children.items()
+        children = self.resources.children.items()
         unsigned = [name for name, plan in children if plan.opener.terms.is_signed]
         if unsigned and self.secret is None:
             raise ConfigError(

@@ -148,7 +148,7 @@ class ToolRunner(Generic[OutputT_co]):
 
     def add_model(self, model: str | Provider) -> str:
         """Add a model that the run may use, and return its label."""
-        return self._terms.world.add_model(model)
+        return self._terms.resources.add_model(model)
 
     async def run_tools(self, turn: PendingTurn) -> tuple[ToolResult, ...] | None:
         """Run the turn's tools and return their results; None if the run ends or parks."""

@@ -218,8 +218,8 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
 
 def _check_text(check: CallCheck) -> str:
     asks = ["needs approval"] if check.needs_approval else []
-    held = [f"`{name}` holds" for names in check.held for name in names]
-    return check.problem or " and ".join(asks + held) or "arguments fit"
+    met = [f"`{name}` holds" for names in check.met for name in names]
+    return check.problem or " and ".join(asks + met) or "arguments fit"
 
 
 def _effect_text(effect: int, effects: Mapping[int, Effect]) -> str:

@@ -80,13 +80,14 @@ class Compaction(Struct, frozen=True, gc=False):
     When a request has more tokens than the share `threshold` of `context_window`, the layers run in
     order, until the estimate is at most the share `target` of that limit. The last
     `keep_recent_turns` turns of the model stay unchanged. An empty `summary_model` means the run's
-    own model.
+    own model. Without a `context_window`, an agent uses the published one of its model; if it has
+    fallback models, the smallest of all.
 
     Raises:
         ConfigError: an option's value is not valid; the message names the option and the fix.
     """
 
-    context_window: int
+    context_window: int | None = None
     threshold: float = 0.92
     target: float = 0.8
     keep_recent_turns: int = 4
@@ -95,7 +96,8 @@ class Compaction(Struct, frozen=True, gc=False):
     summary_prompt: str = SUMMARY_PROMPT
 
     def __post_init__(self) -> None:
-        whole_number("context_window", self.context_window, WINDOW_MIN)
+        if self.context_window is not None:
+            whole_number("context_window", self.context_window, WINDOW_MIN)
         whole_number("keep_recent_turns", self.keep_recent_turns)
         for name, share in (("threshold", self.threshold), ("target", self.target)):
             if not is_number(share) or not 0 < share <= 1:
@@ -106,13 +108,27 @@ class Compaction(Struct, frozen=True, gc=False):
         if not self.summary_prompt.strip():
             raise ConfigError("`summary_prompt`: expected a text, found none. Fix: leave it out.")
 
+    @property
+    def window(self) -> int:
+        """The `context_window`, in tokens.
+
+        Raises:
+            ConfigError: there is none, and no agent has looked it up.
+        """
+        if self.context_window is None:
+            raise ConfigError(
+                "`Compaction`: expected `context_window`, the most tokens of a request, found "
+                "none. Fix: Compaction(context_window=200_000), as the model's page says."
+            )
+        return self.context_window
+
     def due(self, tokens: int) -> bool:
         """Whether a request of this many tokens is too long, so that compaction starts."""
-        return tokens > self.threshold * self.context_window
+        return tokens > self.threshold * self.window
 
     def enough(self, tokens: int) -> bool:
         """Whether a request of this many tokens is short enough, so that no further layer runs."""
-        return tokens <= self.threshold * self.target * self.context_window
+        return tokens <= self.threshold * self.target * self.window
 
 
 class LayerEffect(Struct, frozen=True, gc=False):
@@ -233,7 +249,7 @@ def summary_request(
     tools, and the model cannot mistake the span for its own conversation. Long pieces lose their
     middle, and so does a text that would not fit into the window.
     """
-    room = int(compaction.context_window * TRANSCRIPT_SHARE * CHARS_PER_TOKEN)
+    room = int(compaction.window * TRANSCRIPT_SHARE * CHARS_PER_TOKEN)
     material = transcript(messages[span], room)
     return (
         SystemMessage(compaction.summary_prompt),

@@ -16,12 +16,9 @@ from asyncio import (
     current_task,
     ensure_future,
     get_running_loop,
-    isfuture,
     wait,
 )
-from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage]
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from contextvars import copy_context
+from collections.abc import Callable, Sequence
 from time import monotonic
 from types import TracebackType
 from typing import Any, Final, TypeAlias
@@ -44,7 +41,6 @@ __all__ = [
     "cancelled_inside",
     "end_tasks",
     "journaled",
-    "started_task",
 ]
 
 Awaiting: TypeAlias = "Task[object]"
@@ -303,78 +299,3 @@ async def end_tasks(left: set[Task[None]]) -> None:
             left -= late
     if cut is not None:
         raise cut
-
-
-class _Entered(Coroutine[Any, Any, None]):
-    """Wraps a task's coroutine, and runs it to its first await before the event loop does.
-
-    A task costs two rounds of the event loop, but most short tools and all plain functions end
-    before their first await. (Python 3.12 has `eager_start` for this.) The first part already runs
-    as the task, because `asyncio.timeout` and cancel scopes keep the task that enters them.
-    """
-
-    def __init__(self, work: Coroutine[Any, Any, None]) -> None:
-        self._work = work
-        self._awaited: object = None
-        self._waits = self._is_over = False
-
-    def enter(self) -> None:
-        """Run the coroutine to its first await, or to its end."""
-        try:
-            self._awaited = self._work.send(None)
-            self._waits = True
-        except StopIteration:
-            self._is_over = True
-
-    def send(self, value: object) -> object:
-        """Resume the coroutine; the first call returns the future that `enter` stopped at."""
-        if self._is_over:
-            raise StopIteration
-        if self._waits:
-            self._waits = False
-            return self._awaited
-        return self._work.send(value)
-
-    def throw(
-        self,
-        kind: type[BaseException] | BaseException,
-        value: BaseException | object = None,
-        trace: TracebackType | None = None,
-    ) -> object:
-        """Cancel the future that `enter` stopped at, if any; else throw into the coroutine."""
-        del value, trace
-        if self._is_over:
-            raise StopIteration
-        awaited, waits, self._waits = self._awaited, self._waits, False
-        if waits and isfuture(awaited) and awaited.cancel():
-            return awaited
-        assert isinstance(kind, BaseException), "tasks throw exceptions, not their classes"
-        return self._work.throw(kind)
-
-    def close(self) -> None:
-        """Close the wrapped coroutine."""
-        self._work.close()
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        """Return the iterator of the wrapped coroutine's `__await__`."""
-        return self._work.__await__()
-
-
-def started_task(work: Coroutine[Any, Any, None], name: str) -> Task[None]:
-    """Return a new task whose coroutine has already run to its first await.
-
-    asyncio offers the private `_enter_task` and `_leave_task` to event loops for this use.
-    """
-    loop, current, context = get_running_loop(), current_task(), copy_context()
-    entered = _Entered(work)
-    task = Task(entered, loop=loop, name=name, context=context)
-    if current is not None:
-        _leave_task(loop, current)
-    _enter_task(loop, task)
-    try:
-        context.run(entered.enter)
-    finally:
-        _leave_task(loop, task)
-        if current is not None:
-            _enter_task(loop, current)
-    return task

@@ -1,4 +1,11 @@
-"""Child runs: starts, resumes and ends each child run with a driver of its own."""
+"""Child runs: starts, resumes and ends each child run with a driver of its own.
+
+    not begun --Started is journaled, placed--> begun --the parent parks--> a worker drives it
+        ended <--the parent reads its journal-- the parent wakes <--its end, or its questions--+
+
+So goes a child run that is placed: another worker drives it (`Ports.elsewhere`). Each other child
+run is driven here.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +23,12 @@ from ..questions import pending_of
 from ..run import EndReason, Run
 from ..spending import Spent
 from ..step import Step
-from ..stores import Ask
+from ..stores import Ask, Mailbox, RunCommand
 from ..values import evolve
 from .models import Models
 from .ports import ChildRun, ChildStep, Parked, Ports, Resumption, Shown
 
-__all__ = ["ChildDriver", "ChildRuns", "child_ended", "child_unwanted"]
+__all__ = ["ChildDriver", "ChildRuns", "EndsElsewhere", "child_ended", "child_unwanted"]
 
 Watched: TypeAlias = AsyncGenerator[Step[Any] | Shown, None]
 
@@ -34,6 +41,10 @@ WITH_ANSWER: Final = frozenset({EndReason.COMPLETED, EndReason.STOP_CONDITION})
 
 Text from earlier turns is no answer, because the child wrote it before its work was done.
 """
+
+
+class EndsElsewhere(RunBusy):
+    """A run cannot end yet: other workers were told to end child runs, whose spending counts."""
 
 
 class ChildDriver(Protocol):
@@ -90,6 +101,7 @@ class ChildRuns(Struct, eq=False):
             since the last start or resume.
         drivers: the drivers of the child runs that this driver has started or resumed, by key.
         refused: error messages for the child runs that another driver has, by key.
+        placed: the keys of the child runs that this driver has left to other workers.
     """
 
     _ports: Ports[Any]
@@ -99,12 +111,13 @@ class ChildRuns(Struct, eq=False):
     tried: frozenset[int] = frozenset()
     drivers: dict[str, ChildDriver] = {}
     refused: dict[str, str] = {}
+    placed: set[str] = set()
 
     @property
     def started(self) -> frozenset[str]:
         """The keys of the child runs that may have started, here or in another process."""
         here = [key for key, driver in self.drivers.items() if driver.run is not None]
-        return frozenset(here).union(self.known, self.refused)
+        return frozenset(here).union(self.known, self.refused, self.placed)
 
     @property
     def due(self) -> float:
@@ -119,6 +132,9 @@ class ChildRuns(Struct, eq=False):
     def descendants(self) -> Mapping[str, Run[Any]]:
         """All child runs that this driver has driven or read, at any depth, by run id."""
         found: dict[str, Run[Any]] = {}
+        for key, known in self.known.items():
+            if key not in self.drivers:
+                found |= {known.run.id: known.run, **known.descendants}
         for child in self.drivers.values():
             if child.run is not None:
                 found[child.run.id] = child.run
@@ -142,11 +158,19 @@ class ChildRuns(Struct, eq=False):
                 yield refused
                 return
         self.refused.pop(key, None)
+        driving: Watched | None = None
         try:
             opened = self._open(effect, parent)
-            driver, driving = await self._driven(key, opened)
+            if opened.is_placed and not self._has_ended(key):
+                started = None if key in self.started else await opened.begin()
+            else:
+                driver, driving = await self._driven(key, opened)
         except Exception as error:  # noqa: BLE001 - the effect boundary
             yield self._models.performer.fail(effect, error)
+            return
+        if driving is None:
+            await self._hand_over(key, opened, started)
+            yield Parked(effect.id)
             return
         try:
             async with aclosing(driving):
@@ -174,7 +198,8 @@ class ChildRuns(Struct, eq=False):
     ) -> Spent:
         """Cancel a child run that may have started, here or elsewhere; return its spending.
 
-        A child that another driver has cannot be cancelled here, and may go on spending.
+        A child that another driver has cannot be cancelled here. It is told to end, but may go on
+        spending.
 
         Args:
             effect: the effect that starts the child.
@@ -184,9 +209,17 @@ class ChildRuns(Struct, eq=False):
                 is returned.
 
         Raises:
+            EndsElsewhere: the child, or one of its children, is placed and has not ended. It has no
+                time to do so if the cancellation is a `timeout`.
             RunBusy: with `unless_busy`, another driver has the child or one of its children.
         """
         child, known = self.drivers.get(effect.key), self.known.get(effect.key)
+        is_known = known is not None and known.is_placed
+        if effect.key in self.placed or (is_known and not self._has_ended(effect.key)):
+            await self._tell_to_end(f"{parent.id}/{effect.key}", event)
+            if not event.timeout:
+                raise EndsElsewhere(f"run {parent.id!r} waits for the end of {effect.key!r}")
+            return Spent() if known is None else known.run.spent
         self.refused.pop(effect.key, None)
         if child is None and known is not None:
             opened = self._open(effect, parent)
@@ -196,9 +229,12 @@ class ChildRuns(Struct, eq=False):
             return Spent()
         try:
             return (await child.cancelled(event, unless_busy=unless_busy)).spent
+        except EndsElsewhere:
+            raise
         except RunBusy as error:
             if child.run.ended:
                 return child.run.spent
+            await self._tell_to_end(child.run.id, event)
             if unless_busy:
                 if not child.children.busy:
                     self.refused[effect.key] = str(error)
@@ -207,11 +243,20 @@ class ChildRuns(Struct, eq=False):
             return child.run.spent
 
     async def end_all(self, parent: Run[Any], event: Cancelled, *, unless_busy: bool) -> Spent:
-        """Cancel all pending child runs of a parent as `end` does; return their total spending."""
-        spent = Spent()
+        """Cancel all pending child runs of a parent as `end` does; return their total spending.
+
+        Raises:
+            RunBusy: as `end` raises it, after each other child run was cancelled.
+        """
+        spent, busy = Spent(), list[RunBusy]()
         for effect in parent.pending.values():
             if isinstance(effect, StartRun):
-                spent += await self.end(effect, parent, event, unless_busy=unless_busy)
+                try:
+                    spent += await self.end(effect, parent, event, unless_busy=unless_busy)
+                except RunBusy as error:
+                    busy.append(error)
+        if busy:
+            raise busy[0]
         return spent
 
     async def end_unwanted(
@@ -250,6 +295,29 @@ class ChildRuns(Struct, eq=False):
                 f"it has {', '.join(map(repr, self._ports.children)) or 'no agents'}"
             )
         return plan.open(effect, parent, self._ports)
+
+    def _has_ended(self, key: str) -> bool:
+        known = self.known.get(key)
+        return known is not None and known.run.ended
+
+    async def _hand_over(self, key: str, opened: ChildRun[Any], started: Started | None) -> None:
+        """Let other workers drive a child run; `started` is the first event of a new one.
+
+        Raises:
+            StoreError: the store fails; a resume of the parent hands the child run over again.
+        """
+        assert self._ports.elsewhere is not None, "it is placed"
+        if started is not None:
+            await self._ports.store.append(opened.run_id, 1, started)
+        await self._ports.elsewhere.place(opened.run_id)
+        self.placed.add(key)
+
+    async def _tell_to_end(self, run_id: str, event: Cancelled) -> None:
+        """Put a cancellation into the mailbox of a child run that another driver may have."""
+        store = self._ports.store
+        if isinstance(store, Mailbox):
+            command = RunCommand("cancel", event.reason, "cancel")
+            await store.post(run_id, command.key, command.signal_id, command.text)
 
     async def _driven(self, key: str, opened: ChildRun[Any]) -> tuple[ChildDriver, Watched]:
         """Return a child's driver, and the generator that starts or resumes the child run."""

@@ -1,12 +1,12 @@
 """The driver: performs a run's effects, and steps the run with the events that answer them.
 
     until the run ends, parks or is left:
-        if the held steps are due: journal their events, and yield them
+        if the unsaved steps are due: journal their events, and yield them
         if no event comes before the effects in `todo`:
             start the effects, yield what they show, and wait for the event that answers one
-        step the run with the event, hold the step, and add its effects to `todo`
+        step the run with the event, and add the step's effects to `todo`
 
-A step is held if the next event is known at once: one append journals both
+A step stays unsaved if the next event is known at once: one append journals both
 (docs/decisions/2026-11-23-two-commits-a-turn.md). An abort ends the wait, closes the effects in
 flight, and journals `Cancelled`.
 
@@ -33,7 +33,7 @@ from ..questions import Pending, pending_of
 from ..run import Run
 from ..values import UserMessage, evolve
 from .cancellation import CancelScope, StepTimer
-from .children import ChildRuns
+from .children import ChildRuns, EndsElsewhere
 from .in_flight import InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .performer import Performer
@@ -63,7 +63,8 @@ class AsyncDriver(Generic[S]):
         self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
-        timer = None if ports.step_s is None else StepTimer(ports.step_s, self._expire)
+        late = partial(self.abort, timeout=True)
+        timer = None if ports.step_s is None else StepTimer(ports.step_s, late)
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
@@ -115,7 +116,7 @@ class AsyncDriver(Generic[S]):
             return ()
         return tuple(pending_of(self.run, self.children.descendants, self._ports.secret))
 
-    def abort(self, reason: str = "", *, after_step: bool = False) -> None:
+    def abort(self, reason: str = "", *, after_step: bool = False, timeout: bool = False) -> None:
         """End the run now: cancel its pending effects, and give every tool call a result.
 
         Call this method from the event loop that drives the run.
@@ -123,15 +124,13 @@ class AsyncDriver(Generic[S]):
         Args:
             reason: the reason for the abort, which is journaled.
             after_step: whether the turn in progress is finished first.
+            timeout: whether a time limit ends the run, so that it ends as `timeout`.
         """
         if not after_step:
-            self._stop(Cancelled(self._ports.clock(), reason))
+            self._stop(Cancelled(self._ports.clock(), reason, timeout=timeout))
         elif self._abort is None and not self._ends_after_turn:
             self._ends_after_turn = True
             self._tell(Cancelled(self._ports.clock(), reason, after_step=True))
-
-    def _expire(self, reason: str) -> None:
-        self._stop(Cancelled(self._ports.clock(), reason, timeout=True))
 
     def _stop(self, cancelled: Cancelled) -> None:
         if not self._is_stopped:  # The first of `abort` and `leave` counts.
@@ -232,7 +231,7 @@ class AsyncDriver(Generic[S]):
                         while recorder.unseen:
                             yield recorder.unseen.pop(0)
                     item: Shown | Event | None = self._known()
-                    if item is None and recorder.held:
+                    if item is None and recorder.unsaved:
                         # Held steps are journaled before an effect starts or a step is yielded.
                         recorder.is_due = True
                         continue
@@ -253,7 +252,7 @@ class AsyncDriver(Generic[S]):
                 await in_flight.close()
 
     async def _take(self, event: Event, *, leaving: bool = False) -> None:
-        """Step the run with an event, hold the step, and add its effects to `todo`.
+        """Step the run with an event, and add the step's effects to `todo`.
 
         An effect that is still in `todo` surely has not started; `_final` relies on this.
         """
@@ -290,7 +289,7 @@ class AsyncDriver(Generic[S]):
             heard.insert(0, Resumed(at, self._ports.revision))
 
     async def _read_again(self) -> None:
-        """Set a torn run to the state in its journal: the store may have kept the failed append."""
+        """Set a torn run to the state in its journal, which may have the failed append."""
         await self._recorder.read_again()
         if self.run is not None:
             self.know(self.run, self.children.known)
@@ -298,13 +297,13 @@ class AsyncDriver(Generic[S]):
     def _known(self) -> Event | None:
         """Return the event to apply before any effect starts; None if the effects may start.
 
-        It is the first event of a start or resume, a message or abort of the caller, an answer that
-        waited, or an `EffectsStarted`. The held steps and this event take a single append.
+        It is a first event, a message or abort of the caller, an answer that waited, or an
+        `EffectsStarted`. The unsaved steps and this event take a single append.
         """
         recorder, run = self._recorder, self._recorder.latest
         if run is None:
             return recorder.heard.pop(0) if recorder.heard else None
-        if run.node == "END" or (recorder.held and self._is_stopped):
+        if run.node == "END" or (recorder.unsaved and self._is_stopped):
             return None
         if recorder.heard or (recorder.asides and not self._is_stopped):
             return recorder.pop(run)
@@ -318,11 +317,11 @@ class AsyncDriver(Generic[S]):
     async def _next(self) -> Shown | Event | None:
         """Return the next model delta, child step or event; None when the run parks or is left.
 
-        An abort cancels only the wait for effects, never a write to the journal. Every other
-        cancellation is raised, even if an abort comes at the same time.
+        An abort cancels only the wait for effects, never a write to the journal. Each other
+        cancellation is raised, also beside an abort.
 
-        A message that was queued during an effect is applied before the answer of that effect: the
-        next turn has to read the message, and the answer may be the run's last event.
+        A message that was queued during an effect is applied before its answer: the next turn has
+        to read the message, and the answer may be the run's last event.
         """
         recorder = self._recorder
         run = recorder.latest or recorder.latest_started
@@ -355,7 +354,10 @@ class AsyncDriver(Generic[S]):
         # Keep finished tool results; drop an unfinished model reply, but count its cost.
         unheard, heard = await self.in_flight.close(), self._recorder.heard
         heard += [event for event in unheard if isinstance(event, ToolReturned | ChildEnded)]
-        return heard.pop(0) if heard else await self._final(self._abort)
+        try:
+            return heard.pop(0) if heard else await self._final(self._abort)
+        except EndsElsewhere:  # The ends of these child runs wake this run, which then ends.
+            return self._models.so_far(self._ports.clock())
 
     async def _save_before_leaving(self) -> None:
         """Journal queued messages and finished effects before the driver leaves the run.
@@ -383,12 +385,11 @@ class AsyncDriver(Generic[S]):
     async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
         """Cancel the pending child runs and what tools have begun elsewhere; add the spending.
 
-        A child run is pending until its parent has applied its end. The event also gets the
-        spending and text of unfinished model calls, and the ids of calls that have not started.
+        The event also gets the usage and text of unfinished model calls, and the unstarted calls.
         """
         run = self._recorder.latest_started
-        said, spent = self._models.said, event.spent + self._models.unfinished()
-        spent += await self.children.end_all(run, event, unless_busy=unless_busy)
+        spent = event.spent + await self.children.end_all(run, event, unless_busy=unless_busy)
+        said, spent = self._models.said, spent + self._models.unfinished()
         void = self._performer.not_started(self.in_flight.todo, run, self.children.started)
         await self._ports.toolbox.withdraw(run, void)
         return evolve(event, spent=spent, unbegun=void, said=said)

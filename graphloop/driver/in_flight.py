@@ -25,7 +25,7 @@ from ..errors import ToolError
 from ..events import Answering, EffectsStarted
 from ..providers import LIVE, Live
 from ..run import Run
-from ..tools import ToolProgress
+from ..tools import FirstSteps, ToolProgress
 from .cancellation import (
     CANCEL_AGAIN_S,
     INSIDE,
@@ -33,7 +33,6 @@ from .cancellation import (
     CancelScope,
     cancelled_inside,
     end_tasks,
-    started_task,
 )
 from .models import ASK, ModelCallInFlight
 from .performer import Performed, Performer
@@ -125,7 +124,8 @@ class InFlight(Struct, Generic[S], eq=False):
     talk: Callable[[None], object] | None = None
     shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = {}
-    # Most runs never need these two, which take two kilobytes.
+    # Most runs never need these three, which take two kilobytes.
+    _first: FirstSteps | None = None
     _inbox: Arrivals | None = None
     _wanted: asyncio.Event | None = None
     _closing: bool = False
@@ -248,6 +248,8 @@ class InFlight(Struct, Generic[S], eq=False):
         source, self.source, self.talk = self.source, None, None
         if source is not None:
             await source.aclose()
+        if self._first is not None:
+            self._first.end()
         if not (self._tasks or self._unheard or self._inbox):
             return []
         tasks, self._tasks = self._tasks, {}
@@ -298,8 +300,7 @@ class InFlight(Struct, Generic[S], eq=False):
         inbox = self._inbox = self._inbox or Arrivals()
         wanted = self._wanted = self._wanted or asyncio.Event()
         for effect in todo:
-            task = asyncio.create_task(self._work(effect, run, inbox), name=_name(effect))
-            self._add(effect, task)
+            self._add(effect, asyncio.create_task(self._work(effect, run, inbox)))
         while (item := self._delivered()) is None and self._tasks:
             wanted.set()
             await inbox.arrival()
@@ -314,20 +315,22 @@ class InFlight(Struct, Generic[S], eq=False):
             if isinstance(item, SEEN):
                 return item
             # The inbox may still have answers of dropped effects.
-            if self._tasks.pop(item.effect, None) and not isinstance(item, Parked):
+            task = self._tasks.pop(item.effect, None)
+            IN_FLIGHT.discard(task)
+            if task is not None and not isinstance(item, Parked):
                 return item
         return None
 
     def _start_alone(self, effect: Performed, run: Run[S]) -> None:
-        """Start a task that calls a user's function; return at the first await of the function."""
+        """Start a call of a user's function in a task; return at the function's first await."""
         inbox = self._inbox = self._inbox or Arrivals()
-        task = started_task(self._work(effect, run, inbox), _name(effect))
-        if inbox.items:
-            self._tasks[effect.id] = task  # The function has returned without an await.
-        else:
-            self._add(effect, task)
+        first = self._first = self._first or FirstSteps()
+        self._tasks[effect.id], waits = first.begin(self._work(effect, run, inbox))
+        if waits:  # Otherwise it has ended, and the inbox has its answer.
+            self._add(effect, self._tasks[effect.id])
 
     def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
+        task.set_name(f"{type(effect).__name__} {effect.id}")
         self._tasks[effect.id] = task
         if isinstance(effect, WATCHED):
             LISTENERS.add(task)
@@ -350,8 +353,6 @@ class InFlight(Struct, Generic[S], eq=False):
             inbox.put(Parked(effect.id))
         except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
             inbox.put(error)
-        finally:
-            IN_FLIGHT.discard(asyncio.current_task())  # A callback of the task would cost more.
 
     async def _watch(self, source: Source, inbox: Arrivals) -> bool:
         """Put the items of a source into the inbox, up to its answer; True to start it again.
@@ -386,7 +387,3 @@ class InFlight(Struct, Generic[S], eq=False):
 
 def _ask(_: None) -> object:
     return ASK
-
-
-def _name(effect: Effect) -> str:
-    return f"{type(effect).__name__} {effect.id}"

@@ -30,7 +30,7 @@ from ..providers import (
     Waiting,
 )
 from ..run import Run
-from ..spending import Spent
+from ..spending import NOTHING_SPENT, Spent
 from ..values import AssistantMessage, FinishReason, Reply, evolve
 from .cancellation import cancelled_inside
 from .performer import Performer
@@ -150,6 +150,14 @@ class Models(Struct, Generic[S], eq=False):
                 spent = Spent() if call is None else call.spent
                 return EffectFailed(at, effect.id, UNWANTED, spent)
         return None
+
+    def so_far(self, at: float) -> EffectsStarted | None:
+        """Return the event of what all unfinished calls have used, and forget them; None if none.
+
+        A run that cannot end yet parks with it.
+        """
+        spent = self.unfinished()
+        return None if spent == NOTHING_SPENT else EffectsStarted(at, (), spent)
 
     def unfinished(self) -> Spent:
         """Return the usage of all unfinished calls, also those of tools, and forget them."""
@@ -345,6 +353,6 @@ def counted_limits(graph: NodeGraph[Any]) -> tuple[CountedLimit, ...]:
                 elif isinstance(part, TotalTokensExceed):
                     found.append((False, f"stop.total_tokens_exceed({part.tokens_max})"))
         elif isinstance(node, PrepareStep) and node.compaction is not None:
-            window = node.compaction.context_window
+            window = node.compaction.window
             found.append((False, f"Compaction(context_window={window})"))
     return tuple(found)

@@ -353,9 +353,9 @@ class Performer(Struct, Generic[S], eq=False):
         wrong, context = self._ports.wrong, self._context(key, call, run)
         asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
         answers = [await conditions_of(gate, tool, call, context, wrong) for gate in gates]
-        held, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])
+        met, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])
         rules = await rules_of(added, tool, call, context, wrong)
-        return CallCheck("", asked is not False, held, unmet, rules)
+        return CallCheck("", asked is not False, met, unmet, rules)
 
     async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
         approve, settle = self._ports.approve, self._ports.settle

@@ -10,14 +10,14 @@ from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
 
 from msgspec import Struct
 
-from ..effects import AskHuman, CallTool, StartRun
+from ..effects import AskHuman, CallTool, Place, StartRun
 from ..events import Answer, Answering, ChildEnded, Event, Started
 from ..graph import NodeGraph
 from ..policy import Approval, Policy
 from ..providers import LIVE, Live, ModelSession, Provider
 from ..run import Run
 from ..step import Step
-from ..stores import Store
+from ..stores import Posted, Store
 from ..tools import Toolbox, ToolOutcome, ToolProgress
 from ..values import Reply
 from .observers import Observers
@@ -30,6 +30,8 @@ __all__ = [
     "ChildRun",
     "ChildStep",
     "DriverState",
+    "Elsewhere",
+    "Fleet",
     "Item",
     "LeftOpen",
     "Pace",
@@ -82,6 +84,30 @@ class Pace(Protocol):
         ...
 
 
+class Elsewhere(Protocol):
+    """Lets other workers drive child runs: a store that workers share."""
+
+    def place(self, run_id: str) -> Awaitable[None]:
+        """Let workers take a child run; its end, and what it asks, wake the run above."""
+        ...
+
+    def post(self, run_id: str, key: str, signal_id: str, data: str) -> Awaitable[Posted]:
+        """Put an answer or a command into the mailbox of a run, whose worker obeys."""
+        ...
+
+
+class Fleet(Struct, frozen=True):
+    """The limits and the child runs that a worker shares with others.
+
+    Args:
+        pace: lets model calls wait for limits that the runs of all workers share.
+        elsewhere: lets other workers drive child runs.
+    """
+
+    pace: Pace | None = None
+    elsewhere: Elsewhere | None = None
+
+
 class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     """The store, models, tools and functions that a driver uses for a run.
 
@@ -117,6 +143,8 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
             and its child runs.
         observers: the observers of the run and of its parents; None for none.
         pace: lets model calls wait for the rates of the fleet; None for no rates.
+        elsewhere: lets other workers drive child runs whose `place` is "anywhere"; None drives each
+            child run here.
         revision: the revision of the code, if it is another than the last one that the run's
             journal tells; else empty.
     """
@@ -145,6 +173,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     wrong: dict[str, None] = {}
     observers: Observers | None = None
     pace: Pace | None = None
+    elsewhere: Elsewhere | None = None
     revision: str = ""
 
     def __repr__(self) -> str:
@@ -212,7 +241,8 @@ class Resumption(Struct, Generic[S], frozen=True):
     """A run to resume: its journaled state, answers to its pending effects, and its child runs.
 
     `seen` is the number of signals that were read from the run's mailbox, whatever they say.
-    `cancelled` is the reason of a cancellation in the mailbox; None if there is none.
+    `cancelled` is the reason of a cancellation in the mailbox; None if there is none. A run with
+    `is_placed` is a child run that workers drive without its parent.
     """
 
     run: Run[S]
@@ -220,6 +250,15 @@ class Resumption(Struct, Generic[S], frozen=True):
     children: Mapping[str, Resumption[Any]] = {}
     seen: int = 0
     cancelled: str | None = None
+    is_placed: bool = False
+
+    @property
+    def descendants(self) -> dict[str, Run[Any]]:
+        """The child runs that were read, at any depth, by run id."""
+        found: dict[str, Run[Any]] = {}
+        for child in self.children.values():
+            found |= {child.run.id: child.run, **child.descendants}
+        return found
 
 
 def as_it_ended(ended: ChildEnded, _: Run[Any]) -> ChildEnded:
@@ -236,6 +275,7 @@ class ChildRun(Struct, Generic[S], frozen=True, kw_only=True):
         run_id: the id of the child run, which is also the id of its journal.
         begin: returns the child's `Started` event; not called for a child that has started.
         end: converts the `ChildEnded` event of the ended child run for its parent.
+        place: whether workers may drive the child run without its parent, if there are any.
     """
 
     graph: NodeGraph[S]
@@ -243,6 +283,12 @@ class ChildRun(Struct, Generic[S], frozen=True, kw_only=True):
     run_id: str
     begin: Callable[[], Awaitable[Started]]
     end: Callable[[ChildEnded, Run[S]], ChildEnded] = as_it_ended
+    place: Place = "here"
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether workers drive the child run without its parent."""
+        return self.place == "anywhere" and self.ports.elsewhere is not None
 
 
 class ChildPlan(Protocol):

@@ -1,8 +1,8 @@
 """Recorder: journals the events of one run, and keeps the run's current state.
 
-A held event has been applied to the run, but is not journaled yet. `keep` journals all held events
-in one append, before an effect starts, the driver waits, or a step is yielded. So a crash loses
-only events that a resumed run produces again without harm
+An unsaved event has been applied to the run, but is not journaled yet. `keep` journals all unsaved
+events in one append, before an effect starts, the driver waits, or a step is yielded. So a crash
+loses only events that a resumed run produces again without harm
 (docs/decisions/2026-11-23-two-commits-a-turn.md).
 
 A run is torn if its last append failed or was cancelled, so that the store may or may not have kept
@@ -63,7 +63,7 @@ RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
 EVENT_OF: Final = attrgetter("event")
 
 HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
-"""Event types that may be held, because a resumed run can produce such events again."""
+"""Event types that may stay unsaved, because a resumed run can produce such events again."""
 
 
 class Recorder(Generic[S]):
@@ -74,14 +74,14 @@ class Recorder(Generic[S]):
 
     Attributes:
         run: the run after all journaled events; None before the first event.
-        latest: the run after the held events too; None before the first event.
+        latest: the run after the unsaved events too; None before the first event.
         latest_started: the same run as `latest`; raises if the run has not started.
         run_id: the id of the run, which is also the id of its journal.
         asides: messages and aborts from the caller, which are applied before other events.
         heard: the first events of a start or resume, and answers that wait for the `asides`.
-        held: the steps whose events are not journaled yet.
+        unsaved: the steps whose events are not journaled yet.
         unseen: the steps whose events are journaled, but that the driver has not yielded yet.
-        is_due: whether to journal the held steps, and yield the unseen ones, before the next event.
+        is_due: whether to save the unsaved steps, and yield the unseen ones, before the next event.
         is_torn: whether the last append failed, so that its events may or may not be journaled.
         is_parked: whether the run waits for answers from outside, which its release records.
         seen: how many answers were read from the run's mailbox.
@@ -110,7 +110,7 @@ class Recorder(Generic[S]):
         self.run_id, self.seen = "", 0
         self.asides: list[Event] = []
         self.heard: list[Event] = []
-        self.held, self.unseen = list[Step[S]](), list[Step[S]]()
+        self.unsaved, self.unseen = list[Step[S]](), list[Step[S]]()
         self.is_torn = self.is_parked = self.is_due = False
         self._graph = graph
         self._ports = ports
@@ -135,7 +135,7 @@ class Recorder(Generic[S]):
 
     @property
     def latest_started(self) -> Run[S]:
-        """The run after all held events (`latest`), if the run has started.
+        """The run after all unsaved events (`latest`), if the run has started.
 
         Raises:
             IllegalEvent: the run has not started.
@@ -160,9 +160,9 @@ class Recorder(Generic[S]):
             StoreError: the store could not record the lease.
         """
         self._models.due = inf
-        if self.held:
+        if self.unsaved:
             # An error ended the previous drive before it journaled these steps.
-            self.held, self.latest = [], self.run
+            self.unsaved, self.latest = [], self.run
         if self._leases is not None:
             try:
                 await self._leases.claim(self.run_id)
@@ -205,7 +205,7 @@ class Recorder(Generic[S]):
         return StoreError(f"the lease of run {self.run_id!r} was {cancelled_inside(error)}")
 
     def take(self, event: Event) -> tuple[Step[S], ProviderError | None]:
-        """Step the run with an event, and hold the step until `keep` journals its event.
+        """Step the run with an event; the step stays unsaved until `keep` journals its event.
 
         A store in memory journals the event at once: that costs nothing, and needs no `await`.
         A retryable failure of a model call interrupts a run that can be resumed, instead of ending
@@ -219,7 +219,7 @@ class Recorder(Generic[S]):
             after it has journaled the step.
 
         Raises:
-            Exception: the kernel or a node raised on the event; then nothing is held.
+            Exception: the kernel or a node raised on the event; then the step is not taken.
         """
         run, failed = self.latest, None
         if run is None and isinstance(event, Started):
@@ -239,18 +239,18 @@ class Recorder(Generic[S]):
             self._are_kept([taken], [taken.event])
             self.is_due = self._ports.shows_steps
         else:
-            self.held.append(taken)
+            self.unsaved.append(taken)
             self.is_due = type(event) not in HOLDABLE or run.turn.abandoned or run.node == "END"
         return taken, failed
 
     async def keep(self, *, refused: Sequence[Event] = (), leaving: bool = False) -> None:
-        """Journal all held events in one append, of which the store keeps all or none.
+        """Journal all unsaved events in one append, of which the store keeps all or none.
 
         Afterwards the driver may yield the steps and start their effects. If the append fails, the
-        held steps are dropped.
+        unsaved steps are dropped.
 
         Args:
-            refused: events on which the kernel or a node raised, to append after the held ones.
+            refused: events on which the kernel or a node raised, to append after the unsaved ones.
             leaving: whether the caller is leaving the run, so that the append gets a time limit.
 
         Raises:
@@ -258,25 +258,25 @@ class Recorder(Generic[S]):
             RunBusy: another driver has journaled events that this driver has not read.
             StoreError: the append failed for another reason.
         """
-        held, ports, run = self.held, self._ports, self.run
+        unsaved, ports, run = self.unsaved, self._ports, self.run
         self.is_due = False
-        if not (held or refused):
+        if not (unsaved or refused):
             return
-        events: list[Event] = [*map(EVENT_OF, held), *refused]
+        events: list[Event] = [*map(EVENT_OF, unsaved), *refused]
         place = self.run_id, 1 if run is None else run.seq + 1
         self.is_torn, self._ends = True, self._ends or bool(refused)
         try:
             cut = await journaled(ports.store, place, events, self._scope, leaving=leaving)
         except BaseException as error:
-            self._ends = self._ends or held[-1].run.ended
-            self.held, self.latest = [], self.run
+            self._ends = self._ends or unsaved[-1].run.ended
+            self.unsaved, self.latest = [], self.run
             is_new = run is None and not ports.path
             unclear = isinstance(error, StoreError) and not isinstance(error, Fenced)
             if unclear and not (leaving or is_new):
                 await self.refuse_outrun(events[0])
             raise
-        self.is_torn, self.held = False, []
-        self._are_kept(held, events)
+        self.is_torn, self.unsaved = False, []
+        self._are_kept(unsaved, events)
         if cut is not None:
             raise cut
 

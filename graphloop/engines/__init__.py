@@ -9,17 +9,25 @@ Start with `base.py`, then `pull.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .base import Driven, Engine, Outbox, SharedStore
 
 if TYPE_CHECKING:
+    from .base import Driven, Engine, Outbox, SharedStore
     from .dbos import Dbos
     from .legs import Legs
     from .pull import Pull
+    from .temporal_io import TemporalIo
 
-__all__ = ["Dbos", "Driven", "Engine", "Legs", "Outbox", "Pull", "SharedStore"]
+__all__ = ["Dbos", "Driven", "Engine", "Legs", "Outbox", "Pull", "SharedStore", "TemporalIo"]
 
 __getattr__ = front_door(
     __name__,
-    {".dbos": ("Dbos",), ".legs": ("Legs",), ".pull": ("Pull",)},
-    needs={".dbos": "'graphloop[dbos]'"},
+    {
+        # Temporal's sandbox imports this room for each workflow: the port loads on first use, too.
+        ".base": ("Driven", "Engine", "Outbox", "SharedStore"),
+        ".dbos": ("Dbos",),
+        ".legs": ("Legs",),
+        ".pull": ("Pull",),
+        ".temporal_io": ("TemporalIo",),
+    },
+    needs={".dbos": "'graphloop[dbos]'", ".temporal_io": "'graphloop[temporal]'"},
 )

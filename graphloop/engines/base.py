@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
-from ..stores import Backlog, Catalog, Leases, Store
+from ..stores import Backlog, Catalog, Leases, Mailbox, Store
 
 __all__ = ["Driven", "Engine", "Outbox", "SharedStore"]
 
@@ -20,7 +20,7 @@ Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
 
 
 @runtime_checkable
-class SharedStore(Store, Leases, Catalog, Backlog, Protocol):
+class SharedStore(Store, Leases, Mailbox, Catalog, Backlog, Protocol):
     """The abilities of a store that workers share."""
 
 
@@ -37,9 +37,9 @@ class Outbox(Protocol):
         """Let each transaction that makes a run ready execute these statements; "" for none.
 
         Args:
-            statements: PL/pgSQL. The record `told` has the `run_id`, the `graph`, a name of this
-                `leg` that no other has, the `band` of its urgency (1, 10 or 100; the least first),
-                and the `lost_leg` of a driver that died, or null.
+            statements: PL/pgSQL. The record `told` has the `run_id`, the `graph` of its root run, a
+                name of this `leg` that no other has, the `band` of its urgency (1, 10 or 100; the
+                least first), and the `lost_leg` of a driver that died, or null.
         """
         ...
 

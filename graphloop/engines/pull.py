@@ -53,7 +53,7 @@ class Pull:
             return
         now = time.monotonic()
         try:
-            waiting = await self._waiting(free)
+            waiting = await self.waiting(free)
         except StoreError as error:
             LOG.warning("a worker cannot look for waiting runs: %s", error)
             return
@@ -62,14 +62,12 @@ class Pull:
         for run_id in due[:free]:
             self._legs.start(run_id)
 
-    async def drain(self) -> None:
-        """Do nothing: only `look` starts legs."""
+    async def waiting(self, free: int) -> Sequence[str]:
+        """Return runs that the worker could drive now, the most urgent first; at least `free`.
 
-    async def close(self) -> None:
-        """Do nothing."""
-
-    async def _waiting(self, free: int) -> Sequence[str]:
-        """Return the runs that the worker could drive now, the most urgent first."""
+        Raises:
+            StoreError: the store does not answer.
+        """
         legs, revisions = self._legs, self._legs.agents.values()
         if self._is_new:
             await legs.store.retry(revisions)
@@ -79,3 +77,9 @@ class Pull:
         return [
             run_id for run_id in found if not legs.is_under_way(run_id) and not legs.wait_s(run_id)
         ]
+
+    async def drain(self) -> None:
+        """Do nothing: only `look` starts legs."""
+
+    async def close(self) -> None:
+        """Do nothing."""

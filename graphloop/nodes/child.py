@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias, TypeVar, cast
 
 from ..contract import ChildContract, Contract, Moves
 from ..conversation import apply_steering, clear_ending
-from ..effects import Effect, StartRun
+from ..effects import Effect, Place, StartRun, check_place
 from ..events import ChildEnded, EffectFailed, Event, Failure
 from ..limits import no_start
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
@@ -37,12 +37,17 @@ class Child(FrozenFields):
         name: the node's name; by default the agent's name.
         prompt: a user message that the agent reads after the conversation; empty for none. An
             agent that follows an answer needs a prompt: most models reply only to a user message.
+        place: "anywhere" lets any worker drive the child run, while its parent waits parked.
+
+    Raises:
+        ConfigError: the place is neither "here" nor "anywhere".
     """
 
     agent: str
     name: str = ""
     prompt: str = ""
     kind: Literal["graph"] = "graph"
+    place: Place = "here"
     outcomes = outcomes_of(ChildOutcome)
 
     @property
@@ -55,6 +60,7 @@ class Child(FrozenFields):
         """Use the agent's name if the node has no name."""
         super().__post_init__()
         object.__setattr__(self, "name", self.name or self.agent)
+        check_place(self.place, f"node {self.name!r}")
 
     def enter(self, run: Run[S], /) -> Reaction[S, ChildOutcome]:
         """Open a turn, and request the child run with the whole remaining budget."""
@@ -65,7 +71,8 @@ class Child(FrozenFields):
         left, messages = run.setup.budget.left(run.spent), opened.messages
         if self.prompt:
             messages = messages.append(UserMessage(self.prompt, origin=self.name))
-        return Wait(opened, (StartRun(run.next_effect, key, self.agent, "", messages, left),))
+        start = StartRun(run.next_effect, key, self.agent, "", messages, left, self.place)
+        return Wait(opened, (start,))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /

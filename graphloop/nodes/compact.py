@@ -54,6 +54,12 @@ class Compact(FrozenFields):
     kind: Literal["prepare"] = "prepare"
     outcomes = outcomes_of(CompactOutcome)
 
+    def __post_init__(self) -> None:
+        """Freeze the fields, and refuse a compaction without a context window."""
+        super().__post_init__()
+        if self.compaction is not None:
+            _ = self.compaction.window
+
     @property
     def contract(self) -> Contract:
         """Promises for the proofs: the node compacts at most once before the turn is closed.
@@ -99,7 +105,7 @@ class Compact(FrozenFields):
         if pruned.enough or span is None or "summarize" not in self.compaction.layers:
             return self._leave(run, worked=bool(pruned.layers) or not asked)
         asked_for = summary_request(run.messages, span, self.compaction)
-        room = self.compaction.context_window - estimate(asked_for)
+        room = self.compaction.window - estimate(asked_for)
         request = ModelRequest(asked_for, settings=_as_asked(run.setup.settings, room))
         label = self.compaction.summary_model or run.setup.model
         return Wait(run, (CallModel(run.next_effect, label, request),))
@@ -150,7 +156,7 @@ class Compact(FrozenFields):
         calibration = Calibration.of(known, counted.tokens)
         new = calibration.corrected(estimate(run.messages[counted.messages :]))
         tokens = counted.tokens + new
-        return max(tokens, self.compaction.context_window) if full else tokens, calibration
+        return max(tokens, self.compaction.window) if full else tokens, calibration
 
     def _warned(self, run: Run[S], found: str) -> Run[S]:
         told = f"{self.name!r} had no summary to put in place of old messages: {found}"

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, TypeVar, cast, final
 
 from ..contract import ChildContract, Contract
 from ..conversation import apply_steering, clear_ending
-from ..effects import Effect, Invoke, StartRun
+from ..effects import Effect, Invoke, Place, StartRun
 from ..errors import MISTAKES
 from ..events import (
     Answer,
@@ -62,6 +62,7 @@ class FanOut:
             then the reducer makes the text.
         concurrency: the most branches that run at once.
         alone: whether a child reads only its own prompt, without the conversation.
+        place: whether workers may drive the children without their parent.
     """
 
     name: str
@@ -70,6 +71,7 @@ class FanOut:
     callback: str
     concurrency: int
     alone: bool = False
+    place: Place = "here"
 
     def contract(self, runs: Mapping[str, int]) -> Contract:
         """Return the contract of a node that starts this many runs of each agent."""
@@ -190,7 +192,8 @@ class FanOut:
         if branch.prompt:
             messages = messages.append(UserMessage(branch.prompt, origin=self.name))
         # The effect's id is unique in the run, so no two children share a journal.
-        return StartRun(number, f"{self.name}.{number}", branch.agent, "", messages, share)
+        key = f"{self.name}.{number}"
+        return StartRun(number, key, branch.agent, "", messages, share, self.place)
 
     def _join(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
         branches = run.turn.branches

@@ -250,9 +250,9 @@ def _callable(turn: Turn) -> Collection[str]:
 
 def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:
     """Return the rule of one level that decides a call; unevaluated conditions count as failed."""
-    known = level < min(len(check.held), len(check.unmet))
-    held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
-    return decide(rules, tool, held, untold(rules, held, unmet))
+    known = level < min(len(check.met), len(check.unmet))
+    met, unmet = (check.met[level], check.unmet[level]) if known else ((), ())
+    return decide(rules, tool, met, untold(rules, met, unmet))
 
 
 def _unknown(call: ToolCall, offered: Collection[str]) -> CallVerdict:

@@ -18,7 +18,7 @@ from typing import Final, Literal, NoReturn, TypeAlias, TypeVar, cast, get_args
 
 from ..contract import Contract
 from ..conversation import answer_at_hand, reject_answer
-from ..effects import Effect, Invoke
+from ..effects import Effect, Invoke, Place, check_place
 from ..errors import ConfigError
 from ..events import CallbackReturned, Event, Failure, ItemsListed
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
@@ -73,9 +73,11 @@ class MapOver(FrozenFields):
         concurrency: the most agents that run at once.
         conversation: whether an agent reads the conversation before its item.
         name: the node's name.
+        place: "anywhere" lets any worker drive a child run, while this run waits parked.
 
     Raises:
-        ConfigError: `agent` is empty, or a join, a reducer, a form or a number is not allowed.
+        ConfigError: `agent` is empty, or a join, a reducer, a form, a place or a number is not
+            allowed.
     """
 
     agent: str
@@ -90,12 +92,14 @@ class MapOver(FrozenFields):
     name: str = "map_over"
     kind: Literal["graph"] = "graph"
     into: str = ""
+    place: Place = "here"
 
     def __post_init__(self) -> None:
         """Check the fields, and choose the join and its reducer if none is given."""
         super().__post_init__()
         whole_number("max_items", self.max_items)
         whole_number("concurrency", self.concurrency)
+        check_place(self.place, f"node {self.name!r}")
         if not self.into and self.items not in get_args(ItemForm):
             raise ConfigError(
                 f"`items` are 'json' or 'lines', or a field of the state beside `into`; found "
@@ -150,6 +154,7 @@ class MapOver(FrozenFields):
             f"field:into:{self.into}" if self.into else self.callback,
             self.concurrency,
             alone=not self.conversation,
+            place=self.place,
         )
 
     def enter(self, run: Run[S], /) -> Reaction[S, MapOverOutcome]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, cast, final
 
 from ..contract import Contract
-from ..effects import Effect, Invoke
+from ..effects import Effect, Invoke, Place, check_place
 from ..errors import ConfigError
 from ..events import CallbackReturned, Event, Failure, ItemsListed
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
@@ -66,12 +66,13 @@ class Parallel(FrozenFields):
         callback: the name of a function that joins the answers instead, and returns `Joined`.
         concurrency: the most agents that run at once.
         name: the node's name.
+        place: "anywhere" lets any worker drive a child run, while this run waits parked.
         prompts: the name of a function that lists the prompt of each branch, made from the state,
             in branch order; empty for the prompts of the branches.
 
     Raises:
-        ConfigError: there is no branch, two branches have one name, or a join, a reducer or a
-            number is not allowed.
+        ConfigError: there is no branch, two branches have one name, or a join, a reducer, a
+            number or the place is not allowed.
     """
 
     branches: tuple[Branch, ...]
@@ -83,12 +84,14 @@ class Parallel(FrozenFields):
     kind: Literal["graph"] = "graph"
     into: str = ""
     prompts: str = ""
+    place: Place = "here"
     outcomes = outcomes_of(FanOutOutcome)
 
     def __post_init__(self) -> None:
         """Give each branch a unique name; choose the join and its reducer if none is given."""
         super().__post_init__()
         whole_number("concurrency", self.concurrency)
+        check_place(self.place, f"node {self.name!r}")
         object.__setattr__(self, "branches", _named(self.branches))
         fields = [one.into for one in self.branches if one.into]
         if (fields and self.into) or ((fields or self.into) and self.callback):
@@ -130,7 +133,7 @@ class Parallel(FrozenFields):
         reducer = check_join(join, self.reducer, self.callback)
         has_fields = self.into or any(one.into for one in self.branches)
         callback = f"field:into:{self.into}" if has_fields else self.callback
-        return FanOut(self.name, join, reducer, callback, self.concurrency)
+        return FanOut(self.name, join, reducer, callback, self.concurrency, place=self.place)
 
     def enter(self, run: Run[S], /) -> Reaction[S, FanOutOutcome]:
         """Open a turn, and request the child runs of the first branches."""

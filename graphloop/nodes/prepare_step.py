@@ -51,6 +51,12 @@ class PrepareStep(FrozenFields):
     kind: Literal["prepare"] = "prepare"
     outcomes = outcomes_of(PrepareStepOutcome)
 
+    def __post_init__(self) -> None:
+        """Freeze the fields, and refuse a compaction without a context window."""
+        super().__post_init__()
+        if self.compaction is not None:
+            _ = self.compaction.window
+
     @property
     def contract(self) -> Contract:
         """Promises for the proofs: the node opens a turn, also for calls that are still open.

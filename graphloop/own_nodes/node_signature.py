@@ -10,7 +10,6 @@ import inspect
 import typing
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from types import NoneType, UnionType
 from typing import Annotated, Any, Final, Generic, Union, cast, final, get_args, get_origin
 
@@ -33,7 +32,7 @@ from ..outcomes import (
 )
 from ..run import Run
 from ..tools import deps_of_context
-from ..values import Message, SystemMessage, Usage, UserMessage
+from ..values import Message, SystemMessage, Usage, UserMessage, idempotency_key
 
 __all__ = ["NodeContext", "NodeSignature", "signature_of"]
 
@@ -123,7 +122,7 @@ class NodeContext(Struct, Generic[DepsT_co], frozen=True):
     @property
     def idempotency_key(self) -> str:
         """A key for external services; equal in each attempt at the same visit of the node."""
-        return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
+        return idempotency_key(self.run_id, self.key)
 
 
 @final

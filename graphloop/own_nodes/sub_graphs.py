@@ -30,7 +30,7 @@ from ..agent import (
     refuse_idle_gate,
 )
 from ..contract import ChildContract, Contract
-from ..effects import Effect
+from ..effects import Effect, Place
 from ..errors import ConfigError
 from ..events import Event
 from ..graph import NodeGraph
@@ -181,6 +181,7 @@ def sub_graph(
     gate: Policy | None = None,
     budget: Budget | None = None,
     into: str = "",
+    place: Place = "here",
 ) -> StatelessSubGraph: ...
 @overload
 def sub_graph(
@@ -193,6 +194,7 @@ def sub_graph(
     budget: Budget | None = None,
     into: str = "",
     options: RunOptions[Any] | None = None,
+    place: Place = "here",
 ) -> StatelessSubGraph: ...
 @overload
 def sub_graph(
@@ -207,6 +209,7 @@ def sub_graph(
     reads: Collection[str] | None = None,
     writes: Collection[str] | None = None,
     into: str = "",
+    place: Place = "here",
 ) -> SubGraph[S]: ...
 @overload
 def sub_graph(
@@ -224,6 +227,7 @@ def sub_graph(
     writes: Collection[str] | None = None,
     into: str = "",
     options: RunOptions[Any] | None = None,
+    place: Place = "here",
 ) -> SubGraph[S]: ...
 def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     child: Agent[Any, Any] | Graph[Any],
@@ -240,6 +244,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     writes: Collection[str] | None = None,
     into: str = "",
     options: RunOptions[Any] | None = None,
+    place: Place = "here",
 ) -> SubGraph[Any] | StatelessSubGraph:
     """Return a node that runs an agent or a graph as a child.
 
@@ -273,6 +278,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
         into: the field of the parent's state that gets the child's answer, instead of `output`: a
             value of the agent's `output_type`, or a text. A field's `reduce` combines it.
         options: further options for runs of a child graph, such as `tools`; see `RunOptions`.
+        place: "anywhere" lets any worker drive the child run, while its parent waits parked.
 
     Raises:
         ConfigError: an option is invalid or would have no effect.
@@ -290,7 +296,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     written = None if writes is None else frozenset(writes)
     plan = SubPlan(title, opener, prompt, state, output, gate, budget, written, into)
     read = None if reads is None else frozenset(reads)
-    return SubGraph(Child(title), plan, graph, read)
+    return SubGraph(Child(title, place=place), plan, graph, read)
 
 
 def _opened(

@@ -7,17 +7,19 @@ conversation became shorter. Such changes are found by comparing the two runs.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..conversation import estimate
 from ..events import CallbackReturned, ChildEnded, Event, Started, Steered
-from ..graph import NodeGraph
+from ..node_protocol import Node
 from ..nodes import Compact
+from ..outcomes import Outcome
 from ..run import EndReason, Run
 from ..turn import SCREEN, StepResult
 from ..values import Message, ToolCall, ToolResult, call_key, call_place
 
 __all__ = [
+    "AnyNode",
     "ReachedLimit",
     "Shortened",
     "answer_of",
@@ -38,6 +40,8 @@ __all__ = [
 ]
 
 S = TypeVar("S")
+
+AnyNode: TypeAlias = Node[Any, Outcome]
 
 SETTLED = call_key(-1, 0).removesuffix("0")
 """The prefix of the keys of calls that had no result in the initial conversation."""
@@ -60,14 +64,14 @@ class ReachedLimit(NamedTuple):
     value: float
 
 
-def latest_turn(graph: NodeGraph[S], run: Run[S]) -> int:
-    """Return the number of the latest started turn; -1 before the first.
+def latest_turn(node: AnyNode | None, run: Run[Any]) -> int:
+    """Return the number of the latest started turn of a run at `node`; -1 before the first.
 
     A turn starts before its compaction, so a run that waits for the compaction counts as in the
     next turn. A run whose model has reported a full context window is still in its own turn.
     """
-    ahead = isinstance(graph.nodes.get(run.node), Compact) and not run.turn.asked
-    return run.turn.number + 1 if ahead else run.turn.number
+    turn = run.turn
+    return turn.number + (not turn.asked and isinstance(node, Compact))
 
 
 def turn_record(run: Run[S], turn: int) -> StepResult | None:
@@ -90,11 +94,10 @@ def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
 
 def refusal_of(before: Run[S] | None, run: Run[S]) -> StepResult | None:
     """Return the turn in which a screen refused what the user said, if this step ended it."""
-    if before is not None and before.record is run.record:
-        return None
     steps = run.record.steps
-    known = 0 if before is None else len(before.record.steps)
-    return steps[-1] if len(steps) > known and steps[-1].model == SCREEN else None
+    if before is not None and before.record.steps is steps:
+        return None
+    return steps[-1] if steps and steps[-1].model == SCREEN else None
 
 
 def still_judging(before: Run[S] | None, run: Run[S]) -> bool:
@@ -186,10 +189,12 @@ def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
 
 
 def compacted(
-    graph: NodeGraph[S], before: Run[S] | None, event: Event, run: Run[S]
+    was_at: AnyNode | None, before: Run[S] | None, event: Event, run: Run[S]
 ) -> Shortened | None:
-    """Return the sizes before and after a compaction in this step, or None if nothing shrank."""
-    was_at = None if before is None else graph.nodes.get(before.node)
+    """Return the sizes before and after a compaction in this step, or None if nothing shrank.
+
+    `was_at` is the node at which the run waited before the step; None before the first step.
+    """
     if not (isinstance(was_at, Compact) or (run.turn.compacted and _is_first(before, run))):
         return None
     whole = _uncompacted(before, event, run)

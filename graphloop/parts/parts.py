@@ -47,6 +47,7 @@ from ..tools import ToolProgress
 from ..turn import Screening
 from ..values import FinishReason, ToolCall, ToolResult, UserMessage, call_key, evolve
 from .changes import (
+    AnyNode,
     answer_of,
     calls_of,
     compacted,
@@ -111,6 +112,7 @@ class PartView(Generic[S]):
     def __init__(self, graph: NodeGraph[S], resumed: Run[S] | None = None) -> None:
         self._graph = graph
         self._run = resumed
+        self._node = None if resumed is None else graph.nodes.get(resumed.node)
         self._turn = -1
         self._shown: dict[str, ToolResult] = {}
         self._following: tuple[UserMessage, ...] = ()
@@ -118,13 +120,13 @@ class PartView(Generic[S]):
         self._unjudged: list[Part] | None = None
         if resumed is not None:
             self._unjudged = None if resumed.turn.screening is None else []
-            self._turn = latest_turn(graph, resumed)
+            self._turn = latest_turn(self._node, resumed)
             self._shown = {result.key: result for result in results_of(resumed, self._turn)}
 
     @property
     def shows_deltas(self) -> bool:
         """Whether the current model call is the run's own, not one for a review or a summary."""
-        return self._run is not None and self._waits_at("model", self._run)
+        return self._node is not None and self._node.kind == "model"
 
     @property
     def withholds(self) -> bool:
@@ -147,18 +149,19 @@ class PartView(Generic[S]):
         self._run = run
         if type(event) in UNSEEN:
             return ()
+        was_at, self._node = self._node, self._graph.nodes.get(run.node)
         parts: list[Part] = []
         if before is None:
             parts.append(RunStart(run.id))
         elif type(event) not in SILENT:
-            parts += self._event(before, event, run)
+            parts += self._event(before, was_at, event, run)
         if self._unjudged is not None or run.turn.screening is not None:
             parts += self._judged(before, event, run)
         if before is None or has_other_results(before, run):
             parts += self._results(run)
         if type(event) is Steered or (before is not None and before.turn.notes):
             parts += [MessageInjected(note, "caller") for note in new_notes(before, event, run)]
-        parts += self._turns(before, event, run)
+        parts += self._turns(before, was_at, event, run)
         for effect in taken.effects:
             if type(effect) not in UNSEEN_EFFECTS:
                 parts += self._requested(effect, run)
@@ -216,20 +219,18 @@ class PartView(Generic[S]):
         elif self.shows_deltas:
             yield from self.live(seen)
 
-    def _waits_at(self, kind: Kind, run: Run[S]) -> bool:
-        """Whether the node at which a run waits is of this kind."""
-        node = self._graph.nodes.get(run.node)
-        return node is not None and node.kind == kind
-
-    def _event(self, before: Run[S], event: Event, run: Run[S]) -> Iterable[Part]:
+    def _event(
+        self, before: Run[S], was_at: AnyNode | None, event: Event, run: Run[S]
+    ) -> Iterable[Part]:
         """Return the parts for the event itself, without those for results and new effects."""
+        kind = None if was_at is None else was_at.kind
         match event:
-            case ModelReplied() if self._answers_model(before, event.effect):
+            case ModelReplied() if _answers_model(before, kind, event.effect):
                 calls = event.reply.message.calls
                 return self._replied(before, run, event.reply.finish_reason, event.cost_usd, calls)
-            case ChildEnded() | CallbackReturned() if self._waits_at("graph", before):
+            case ChildEnded() | CallbackReturned() if kind == "graph":
                 return self._answered(before, event, run)
-            case EffectFailed() if self._answers_model(before, event.effect) and not run.ended:
+            case EffectFailed() if _answers_model(before, kind, event.effect) and not run.ended:
                 full = event.failure.error == "ContextOverflow"
                 reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
                 return [StepRetry(self._turn, reason)] if full or event.content_seen else ()
@@ -258,11 +259,6 @@ class PartView(Generic[S]):
                 return [*waiting, StepRetry(self._turn, FinishReason.OTHER)]
             case _:
                 return waiting
-
-    def _answers_model(self, before: Run[S], effect: int) -> bool:
-        """Whether an effect is a call of the run's own model, whose answer no screen keeps."""
-        asked = before.turn.screening is None and type(before.pending.get(effect)) is CallModel
-        return asked and self._waits_at("model", before)
 
     def _replied(
         self,
@@ -314,22 +310,23 @@ class PartView(Generic[S]):
         """Return the parts for results that are new in this step."""
         parts: list[Part] = []
         for result in results_of(run, self._turn):
-            shown = self._shown.get(result.key)
-            if shown is not result and shown != result:
+            if self._shown.get(result.key) != result:
                 self._shown[result.key] = result
                 parts.append(ToolResultPart(result, "resume" if self._turn < 0 else "turn"))
                 parts.append(_outcome(result))
         return parts
 
-    def _turns(self, before: Run[S] | None, event: Event, run: Run[S]) -> list[Part]:
+    def _turns(
+        self, before: Run[S] | None, was_at: AnyNode | None, event: Event, run: Run[S]
+    ) -> list[Part]:
         """Return the step-start, compaction and messages of each new turn, and any refusal."""
         parts: list[Part] = []
-        latest = latest_turn(self._graph, run)
+        latest = latest_turn(self._node, run)
         while self._turn < latest:
             self._turn += 1
             self._shown = {}
             parts.append(StepStart(self._turn))
-        if sizes := compacted(self._graph, before, event, run):
+        if sizes := compacted(was_at, before, event, run):
             parts.append(CompactionPart(self._turn, *sizes))
         if before is not None and before.inbox is not run.inbox:
             parts += self._from_queues(before, run)
@@ -363,10 +360,16 @@ class PartView(Generic[S]):
             case AskHuman(key=key, call=call):
                 asked = key, call.id, call.name, call.arguments, effect.expires_at, effect.unknown
                 return ToolState(key, call.name, "awaiting-approval"), ToolApprovalRequest(*asked)
-            case StartRun(key=key, agent=agent) if self._waits_at("execute", run):
+            case StartRun(key=key, agent=agent) if self._node and self._node.kind == "execute":
                 return (ToolState(key, agent, "executing", arguments=edit_of(run, key)),)
             case _:
                 return ()
+
+
+def _answers_model(before: Run[Any], kind: Kind | None, effect: int) -> bool:
+    """Whether an effect is a call of the run's own model, whose answer no screen keeps."""
+    asked = kind == "model" and type(before.pending.get(effect)) is CallModel
+    return asked and before.turn.screening is None
 
 
 def _called(key: str, call: ToolCall) -> ToolCallPart:

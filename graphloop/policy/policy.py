@@ -118,9 +118,9 @@ class Policy:
         """Return the names of the conditions to evaluate before a call of `tool` is decided."""
         return asked(self.rules, tool)
 
-    def decide(self, tool: str, held: Collection[str], failed: Collection[str] = ()) -> Rule:
+    def decide(self, tool: str, met: Collection[str], failed: Collection[str] = ()) -> Rule:
         """Return the policy's first rule that applies to a call, or a rule that denies the call."""
-        return decide(self.rules, tool, held, failed)
+        return decide(self.rules, tool, met, failed)
 
     def describe(self) -> tuple[str, ...]:
         """Return one line for each rule, plus `deny *` unless a rule always covers every tool."""
@@ -192,19 +192,19 @@ def asked(rules: Iterable[Rule], tool: str) -> tuple[str, ...]:
 
 
 def decide(
-    rules: Iterable[Rule], tool: str, held: Collection[str], failed: Collection[str] = ()
+    rules: Iterable[Rule], tool: str, met: Collection[str], failed: Collection[str] = ()
 ) -> Rule:
     """Return the first rule that applies to this call, or a rule that denies the call.
 
     Args:
         rules: the rules, in the order in which they are tried.
         tool: the name of the tool that is called.
-        held: the names of the conditions that hold for this call.
+        met: the names of the conditions that hold for this call.
         failed: the names of the conditions that raised, or returned neither True nor False. These
             hold for the verdicts `ask` and `deny`, and not for `allow`.
     """
     for rule in rules:
-        if rule.covers(tool) and _holds(rule, held, failed):
+        if rule.covers(tool) and _holds(rule, met, failed):
             return rule
     return Rule("deny", (), reason=f"no rule of the gate allows {tool!r}")
 
@@ -214,9 +214,9 @@ def denial(reason: str = "") -> str:
     return f"Tool call denied. Reason: {reason}" if reason else "Tool call denied."
 
 
-def untold(rules: Iterable[Rule], held: Collection[str], unmet: Collection[str]) -> frozenset[str]:
-    """Return the names of the rules' conditions that are in neither `held` nor `unmet`."""
-    return frozenset({rule.condition for rule in rules} - {"", *held, *unmet})
+def untold(rules: Iterable[Rule], met: Collection[str], unmet: Collection[str]) -> frozenset[str]:
+    """Return the names of the rules' conditions that are in neither `met` nor `unmet`."""
+    return frozenset({rule.condition for rule in rules} - {"", *met, *unmet})
 
 
 def may_ask(rules: Iterable[Rule], tool: str) -> bool:
@@ -378,10 +378,10 @@ def _is_every(pattern: str) -> bool:
     return "*" in pattern and pattern.replace("*", "") in {"", "?"}
 
 
-def _holds(rule: Rule, held: Collection[str], failed: Collection[str]) -> bool:
+def _holds(rule: Rule, met: Collection[str], failed: Collection[str]) -> bool:
     if rule.condition in failed:
         return rule.verdict != "allow"
-    return not rule.condition or rule.condition in held
+    return not rule.condition or rule.condition in met
 
 
 def rule_text(rule: Rule) -> str:

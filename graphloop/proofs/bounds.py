@@ -339,10 +339,8 @@ def _missing(needed: Mapping[str, object]) -> str:
 
 
 def _cost(price: ModelPrice, read: int, written: int) -> float:
-    """Return the most US dollars that one call costs, at the highest price of prompt tokens."""
-    kinds = (price.input_usd, price.cache_read_usd, price.cache_write_usd)
-    dearest = max(usd for usd in kinds if usd is not None)
-    return (read * dearest + written * price.output_usd) / TOKENS_PER_PRICE
+    """Return the most US dollars that one call costs: each token has the highest price."""
+    return (read * price.input_max_usd + written * price.output_max_usd) / TOKENS_PER_PRICE
 
 
 def _whole(number: float) -> int | None:

@@ -53,7 +53,7 @@ if TYPE_CHECKING:
         openai_web_search,
     )
     from .pace import Limits
-    from .prices import price, price_with
+    from .prices import price, price_with, published_windows
     from .registry import (
         Access,
         accessed,
@@ -125,6 +125,7 @@ __all__ = [
     "openai_web_search",
     "price",
     "price_with",
+    "published_windows",
     "refuse_requests",
     "resolve",
     "service_of",
@@ -187,6 +188,7 @@ __getattr__ = front_door(
         ".prices": (
             "price",
             "price_with",
+            "published_windows",
         ),
         ".registry": (
             "Access",

@@ -53,7 +53,7 @@ class HttpProvider:
         timeouts: the time limits of a model call; `Timeouts()` by default.
         retries: the retry rules of a model call; `Retries()` by default.
         limits: the most that all runs together send; no limits by default.
-        world: the sleep function, random source and clock; `HttpEnvironment()` by default.
+        environment: the sleep function, random source and clock; `HttpEnvironment()` by default.
     """
 
     def __init__(  # noqa: PLR0913 - one parameter for each rule of a model call
@@ -65,7 +65,7 @@ class HttpProvider:
         timeouts: Timeouts | None = None,
         retries: Retries | None = None,
         limits: Limits | None = None,
-        world: HttpEnvironment | None = None,
+        environment: HttpEnvironment | None = None,
     ) -> None:
         self._url = endpoint.url(wire.path)
         self.wire = wire
@@ -74,7 +74,7 @@ class HttpProvider:
         self.timeouts = timeouts or Timeouts()
         self.retries = retries or Retries()
         self.gate = None if limits is None else PaceGate(limits)
-        self.world = world or HttpEnvironment()
+        self.environment = environment or HttpEnvironment()
         # A connection works only on its own event loop, so each loop has its own client.
         self._clients: dict[asyncio.AbstractEventLoop, _Client] = {}
 
@@ -142,7 +142,7 @@ class HttpProvider:
         async def request() -> httpx.Request:
             return self._request(client, body, await ask_key())
 
-        await exchange.open(client, request, self.world.now())
+        await exchange.open(client, request, self.environment.now())
 
     def _request(self, client: httpx.AsyncClient, body: bytes, api_key: str) -> httpx.Request:
         headers = {
@@ -293,7 +293,7 @@ class _Attempts:
         if (wait_s := self._refused_s) is not None:
             self._refused_s = None
             yield Waiting(self._provider.label, "rate_limited", wait_s)
-            await self._provider.world.sleep(wait_s)
+            await self._provider.environment.sleep(wait_s)
         if self._is_void:
             self._is_void = False
             yield Restarted()
@@ -344,8 +344,8 @@ class _Attempts:
             self._count -= 1
             await self.close()
             return True
-        retries, world = self._provider.retries, self._provider.world
-        wait_s, gate = retries.wait_s(self._count, error, world.jitter()), self._provider.gate
+        retries, environment = self._provider.retries, self._provider.environment
+        wait_s, gate = retries.wait_s(self._count, error, environment.jitter()), self._provider.gate
         is_refused = gate is not None and self._has_entered and isinstance(error, RateLimited)
         if gate is not None and is_refused:
             gate.refused(self, wait_s)
@@ -358,7 +358,7 @@ class _Attempts:
         self._is_void = self.content_started
         await self.close()
         if not isinstance(error, RateLimited):
-            await world.sleep(wait_s)
+            await environment.sleep(wait_s)
         elif not is_refused:
             self._refused_s = wait_s
         return True

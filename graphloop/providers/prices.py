@@ -1,4 +1,4 @@
-"""Compute a reply's cost from the caller's price table or from the package `genai-prices`.
+"""Costs of replies and context windows, from a caller's price table or from `genai-prices`.
 
 Importing `genai-prices` takes a third of a second, so only runs of real models load this module.
 """
@@ -6,16 +6,18 @@ Importing `genai-prices` takes a third of a second, so only runs of real models 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from genai_prices import Usage as PricedUsage
 from genai_prices import calc_price
+from genai_prices.data_snapshot import get_snapshot
 from msgspec.structs import asdict
 
 from ..limits import ModelPrice
 from ..values import Reply
+from .services import service_of
 
-__all__ = ["ModelPrice", "price", "price_with"]
+__all__ = ["ModelPrice", "price", "price_with", "published_windows"]
 
 # Matches the rest of a model name that has the same price: a date (-2024-08-06, -20250514, -0613),
 # `-latest`, or anything after @ or a colon. Other endings name other models, as in gpt-4o-mini.
@@ -76,3 +78,24 @@ def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply], float | Non
         return price(reply) if known is None else known.cost_usd(reply.usage)
 
     return price_of
+
+
+def published_windows(labels: Iterable[str]) -> Mapping[str, int | None]:
+    """Return the context windows of models in tokens, from genai-prices; None for unknown ones.
+
+    Args:
+        labels: the models' labels, such as `"openai:gpt-5"`.
+    """
+    return {label: _published_window(label) for label in labels}
+
+
+def _published_window(label: str) -> int | None:
+    service = service_of(label)
+    if service is None or service.prices is None:
+        return None
+    name = label.partition(":")[2]
+    try:
+        _, found = get_snapshot().find_provider_model(name, None, service.prices or None, None)
+    except LookupError:
+        return None
+    return found.context_window

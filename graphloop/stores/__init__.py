@@ -8,9 +8,9 @@ Start with `base.py`, then `memory.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
+from .backlog import Backlog, Place
 from .base import (
     Ask,
-    Backlog,
     Catalog,
     Change,
     Closes,
@@ -43,7 +43,6 @@ from .journals import (
     those_within,
 )
 from .memory import MemoryStore, running_loop
-from .opening import has_scheme, open_store, shown_address
 from .round_trip import check_callback_answer, check_state
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ if TYPE_CHECKING:
         metrics_text,
     )
     from .jsonl import LOCK, SUFFIX, JsonlStore
+    from .opening import has_scheme, open_store, shown_address
     from .postgres import PostgresStore
     from .revision import revision_of
     from .sqlite import SqliteStore
@@ -80,6 +80,7 @@ __all__ = [
     "Meters",
     "Need",
     "Operated",
+    "Place",
     "Posted",
     "PostgresStore",
     "Refusal",
@@ -128,6 +129,7 @@ __getattr__ = front_door(
             "LOCK",
             "SUFFIX",
         ),
+        ".opening": ("has_scheme", "open_store", "shown_address"),
         ".postgres": ("PostgresStore",),
         ".revision": ("revision_of",),
         ".sqlite": ("SqliteStore",),

@@ -2,10 +2,10 @@
 
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
-all runs), `Backlog` (the runs that wait for a driver), `Wakes` (news of such runs), `Bulk` (several
-journals in one write), `Lookup` (whether one run exists), `Meters` (what a fleet has used) and
-`Closes`. `diagnosis` has the ability of a store that an operator surveys, and the room `engines`
-that of a database that tells an engine of runs.
+all runs), `Wakes` (news of runs that wait), `Bulk` (several journals in one write), `Lookup`
+(whether one run exists), `Meters` (what a fleet has used) and `Closes`. `backlog` has the runs that
+wait for a driver, `diagnosis` the ability of a store that an operator surveys, and the room
+`engines` that of a database that tells an engine of runs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from ..events import Event
 
 __all__ = [
     "Ask",
-    "Backlog",
     "Bulk",
     "Catalog",
     "Change",
@@ -106,8 +105,9 @@ class RunRecord(Struct, frozen=True):
         asks: the questions that the run waits for; while a driver has the run, those that it waited
             for when the driver claimed it.
         target: the target of `graphloop run` ("module:agent"); empty if none was recorded.
-        refusals: why a blocked run is blocked, by each revision of the code that cannot drive it;
-            the latest is the last.
+        refusals: why a blocked run is blocked, by each revision of code; the latest is the last.
+        remaining_s: the seconds until the run's deadline by the store's clock, when the record was
+            read; None for a run without a deadline.
     """
 
     run_id: str
@@ -120,6 +120,7 @@ class RunRecord(Struct, frozen=True):
     asks: tuple[Ask, ...] = ()
     target: str = ""
     refusals: tuple[Refusal, ...] = ()
+    remaining_s: float | None = None
 
 
 class Store(Protocol):
@@ -133,8 +134,7 @@ class Store(Protocol):
     def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
         """Append events to a run's journal; the first new event gets the number `seq`, from 1 on.
 
-        The store saves all of the events or none. If the caller is cancelled meanwhile, only `load`
-        can tell whether the events were saved.
+        The store saves all of them or none. After a cancellation, only `load` can tell which.
 
         Raises:
             StoreError: `seq` is not the next number of this run, or an event cannot be written.
@@ -188,15 +188,15 @@ class Leases(Protocol):
     ) -> None:
         """End the claim on a run, and record the run's status and its pending questions.
 
-        If an answer came that the driver has not read, a parked run becomes "ready": the driver
-        parked it without knowing of the answer, and no answer may be forgotten.
+        If an answer came that the driver has not read, a parked run becomes "ready".
 
         Args:
             run_id: the run's id.
             status: the run's status; None for a driver that wrote no event, to keep the stored one.
             asks: the pending questions.
             seen: how many answers and commands of the run's mailbox the driver has read.
-            wake_s: the seconds after which a driver is to take a parked run; None for never.
+            wake_s: the seconds after which a driver is to take a parked run; None for never. A run
+                with a deadline is taken then at the latest.
             refusal: why the run is blocked; a run with another status forgets its refusals.
 
         Raises:
@@ -208,9 +208,9 @@ class Leases(Protocol):
 
 @runtime_checkable
 class Mailbox(Protocol):
-    """Keeps answers and commands to a run for its driver; of two with one key, the first stays.
+    """Keeps answers, commands and news for a run's driver; of two with one key, the first stays.
 
-    An answer or a command makes a parked run "ready", in the same transaction.
+    Each makes a parked run "ready", in the same transaction.
     """
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
@@ -267,7 +267,7 @@ class Catalog(Protocol):
         ...
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
-        """Return all runs in the order of their creation, or only `root` and its descendants.
+        """Return all runs in the order of their creation, or `root` and its descendants alone.
 
         With a `root`, the cost depends only on the number of its descendants.
         """
@@ -279,52 +279,6 @@ class Catalog(Protocol):
         Raises:
             UnknownRun: the store has no run with this id.
         """
-        ...
-
-
-@runtime_checkable
-class Backlog(Protocol):
-    """Finds what drivers are to do: the runs that wait for one, and the commands to runs."""
-
-    async def ready(
-        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
-    ) -> Sequence[str]:
-        """Return ids of runs that a driver could take further now, at most `limit`.
-
-        These runs are ready or interrupted, or their time to wake has come; or they are blocked,
-        and no refusal has one of the caller's revisions. A child run is not among them: its root
-        run drives it. The caller claims a run before it drives it, so that two callers with the
-        same ids do no harm.
-
-        Args:
-            graphs: the names of the graphs whose runs the caller can drive.
-            limit: the maximum number of ids.
-            revisions: the revisions of the caller's code; without any, no blocked run waits.
-
-        Returns:
-            Interrupted and blocked runs first, then those with an answer, then new ones. Of each,
-            those of the highest priority first; of these, the runs of the tenants in turn, so that
-            a tenant with fewer runs under way comes sooner; of a tenant, the oldest first.
-        """
-        ...
-
-    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
-        """Record for whom a run is driven, and how urgent it is; by default for "", with 0.
-
-        Raises:
-            UnknownRun: the store has no run with this id.
-        """
-        ...
-
-    async def retry(self, revisions: Collection[str]) -> None:
-        """Forget the refusals of blocked runs that have one of these revisions.
-
-        A worker that starts calls it: code within functions changes without another revision.
-        """
-        ...
-
-    async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
-        """Map the id of each of these runs with commands to these, as `Mailbox.posted` does."""
         ...
 
 

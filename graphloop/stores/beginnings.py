@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, MutableMapping, Sequence
-from operator import is_
 from typing import Final, TypeVar, final
 
 from msgspec import DecodeError, Struct, convert, to_builtins
@@ -24,6 +23,7 @@ from msgspec.json import Decoder, Encoder
 from ..errors import StoreError
 from ..events import Started
 from ..media import Inline
+from ..run import History
 from ..values import Message, SystemMessage, evolve
 from .blobs import ReadBlob, attached, detached
 
@@ -64,9 +64,10 @@ class _Part(Struct, frozen=True):
 
 
 class _Known(Struct, frozen=True):
-    """The parts of a conversation: after so many messages, a part with this reference ends."""
+    """The parts of a conversation: so many messages after `at`, a part with this reference ends."""
 
-    messages: tuple[Message, ...]
+    given: History[Message]
+    at: int
     ends: tuple[tuple[int, str], ...]
 
 
@@ -95,15 +96,13 @@ class Beginnings:
             event: the first event of a run.
             blobs: takes the bytes of each part that the store may not have.
         """
-        messages = event.messages
-        at = 0
+        messages, at = History(event.messages), 0
         while at < len(messages) and isinstance(messages[at], SystemMessage):
             at += 1
-        said = messages[at:-1]
-        ends = self._saved(said)
+        ends = self._saved(messages, at)
         texts: list[bytes] = []
         start, before = ends[-1] if ends else (0, "")
-        for number, message in enumerate(said[start:], start + 1):
+        for number, message in enumerate(messages[at + start : -1], start + 1):
             texts.append(_encoded(message))
             if sum(map(len, texts)) >= PART_BYTES:
                 before = self._part(texts, before, blobs)
@@ -111,9 +110,8 @@ class Beginnings:
                 texts = []
         if not ends:
             return event, None
-        end = ends[-1][0]
-        self._remember(_Known(said[:end], tuple(ends)))
-        rest = (*messages[:at], *messages[at + end :])
+        self._remember(_Known(messages, at, tuple(ends)))
+        rest = (*messages[:at], *messages[at + ends[-1][0] :])
         return evolve(event, messages=rest), Beginning(before, at)
 
     def joined(self, event: Started, beginning: Beginning, read_blob: ReadBlob) -> Started:
@@ -135,23 +133,25 @@ class Beginnings:
         for digest, part in reversed(parts):
             said += part.messages
             ends.append((len(said), digest))
-        self._remember(_Known(tuple(said), tuple(ends)))
-        own = event.messages
-        return evolve(event, messages=(*own[: beginning.at], *said, *own[beginning.at :]))
+        own, at = event.messages, beginning.at
+        messages = History((*own[:at], *said, *own[at:]))
+        self._remember(_Known(messages, at, tuple(ends)))
+        return evolve(event, messages=messages)
 
     def saved(self, blobs: Collection[str]) -> None:
         """Note that the store has these blobs; until then, `cut` returns their bytes again."""
         self._unsaved.difference_update(blobs)
 
-    def _saved(self, said: Sequence[Message]) -> list[tuple[int, str]]:
-        """Return the ends of the saved parts that this conversation surely begins with."""
-        known = self._known.get(id(said[0])) if said else None
+    def _saved(self, messages: History[Message], at: int) -> list[tuple[int, str]]:
+        """Return the ends of the saved parts that the messages from `at` on surely begin with."""
+        known = self._known.get(id(messages[at])) if at < len(messages) else None
         if known is None:
             return []
-        same = len(known.messages)
-        if len(said) < same or not all(map(is_, known.messages, said)):
-            pairs = enumerate(zip(known.messages, said, strict=False))
-            same = next((at for at, (ours, given) in pairs if ours is not given), len(said))
+        same = len(messages) - at
+        if known.at != at or not messages.starts_with(known.given):
+            pairs = enumerate(zip(known.given[known.at :], messages[at:-1], strict=False))
+            ours = len(known.given) - known.at
+            same = next((n for n, (old, new) in pairs if old is not new), min(ours, same - 1))
         ends: list[tuple[int, str]] = []
         for number, digest in known.ends:
             if number > same or digest in self._unsaved:
@@ -177,7 +177,7 @@ class Beginnings:
         return decoded(self._parts, attached(data, media, read_blob) if media else data)
 
     def _remember(self, known: _Known) -> None:
-        first = id(known.messages[0])
+        first = id(known.given[known.at])
         self._known.pop(first, None)
         if len(self._known) >= CONVERSATIONS_MAX:
             self._known.clear()

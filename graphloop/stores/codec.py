@@ -19,6 +19,7 @@ from pydantic_core import to_json
 
 from ..errors import StoreError
 from ..events import CallbackReturned, ChildEnded, Event, NodeReturned, Started
+from ..run import History
 from ..values import evolve
 from .beginnings import Beginning, Beginnings, decoded
 from .blobs import INLINE_BYTES_MAX, ReadBlob, attached, detached
@@ -94,8 +95,10 @@ class Codec:
             StoreError: the user's state cannot be written as JSON.
         """
         beginning = None
-        if beginnings is not None and blobs is not None and isinstance(event, Started):
-            event, beginning = beginnings.cut(event, blobs)
+        if isinstance(event, Started):
+            if beginnings is not None and blobs is not None:
+                event, beginning = beginnings.cut(event, blobs)
+            event = evolve(event, messages=tuple(event.messages))  # msgspec knows no `History`.
         try:
             text = self._encode(seq, event)[1:]
         except (TypeError, ValueError) as error:
@@ -151,10 +154,12 @@ class Codec:
             if not is_whole:
                 raise StoreError(f"damaged: its checksum is wrong; found {line[:80]!r}")
             event = told.event
-            if head.beginning is not None and isinstance(event, Started):
-                event = (beginnings or Beginnings()).joined(
-                    event, head.beginning, read_blob or _no_blob
-                )
+            if isinstance(event, Started):
+                event = evolve(event, messages=History(event.messages))
+                if head.beginning is not None:
+                    event = (beginnings or Beginnings()).joined(
+                        event, head.beginning, read_blob or _no_blob
+                    )
             return told.seq, self._with_state(event)
         except pydantic.ValidationError as error:
             raise _not_ours(error) from error

@@ -1,16 +1,17 @@
-"""Helpers for all stores: commands, copies of runs, parents by run id, and errors about runs.
+"""Helpers for all stores: commands, news, copies of runs, parents by run id, and errors about runs.
 
 A command is what a caller without the code of a run tells its driver, through the run's mailbox. A
 mailbox keeps commands beside answers, under keys of their own. The key of an answer begins with a
 name, and the key of a command with a slash, so no command takes the place of an answer. A run has
 one cancellation: of several, the first counts.
+
+News tells that a child run, which other workers drive, has ended or asks something. It says nothing
+more: it wakes the run above, whose driver reads the child's journal.
 """
 
 from __future__ import annotations
 
-import re
 import sys
-from collections import Counter
 from collections.abc import (
     AsyncIterator,
     Collection,
@@ -21,10 +22,9 @@ from collections.abc import (
     Sequence,
 )
 from pathlib import Path
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
-from msgspec.json import Decoder
 from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
@@ -34,49 +34,37 @@ from .base import Ask, Bulk, Catalog, Lookup, Refusal, RunRecord, RunStatus, Sto
 __all__ = [
     "COMMANDS_FROM",
     "COMMANDS_UPTO",
-    "NAMED_MAX",
     "OVER",
     "CommandKind",
-    "PlaceInLine",
     "RunCommand",
-    "WantedPage",
+    "above",
     "commands_in",
-    "family_of",
     "fork",
     "graph_name_of",
     "has_run",
-    "in_turn",
     "is_command",
     "is_within",
     "keep_all",
+    "news_key",
     "out_of_order",
     "paged",
     "parent_of",
-    "reason_in",
-    "records_of",
     "refusals_after",
-    "refusals_in",
     "renamed",
+    "tells_parent",
     "those_within",
     "unknown_run",
     "wake_at",
-    "within_bounds",
 ]
-
-ASKS: Final = Decoder(tuple[Ask, ...])
-REFUSALS: Final = Decoder(tuple[Refusal, ...])
-AFTER_SLASH: Final = chr(ord("/") + 1)
-QUESTION: Final = re.compile(r"\.[0-9]+$")
-"""The end of the id of a question of a chat, which reads the question before it: "chat.2"."""
-
-NAMED_MAX: Final = 10
-"""The maximum number of runs that a survey names of each kind."""
 
 CommandKind: TypeAlias = Literal["cancel", "steer", "follow_up"]
 
 COMMANDS_FROM: Final = "/"
 COMMANDS_UPTO: Final = chr(ord(COMMANDS_FROM) + 1)
-"""All keys of commands are in this range, in the order of code points; no other key is."""
+"""All keys of commands and of news are in this range, in the order of code points; no other is."""
+
+NEWS: Final = "/child/"
+"""The beginning of the keys of news about child runs."""
 
 RUNS_TOLD: Final = 10
 """The maximum number of known runs that the error about an unknown run lists."""
@@ -101,30 +89,45 @@ class RunCommand(Struct, frozen=True, gc=False):
         return "/cancel" if self.kind == "cancel" else f"/{self.kind}/{self.signal_id}"
 
 
-class WantedPage(Struct, frozen=True, gc=False):
-    """A page of a listing, as `Catalog.page` is asked for it."""
-
-    statuses: Collection[RunStatus]
-    graph: str | None
-    after: str
-    limit: int
-
-
 def is_command(key: str) -> bool:
-    """Whether a mailbox keeps a command under this key, rather than an answer."""
+    """Whether a mailbox keeps a command or news under this key, rather than an answer."""
     return key.startswith(COMMANDS_FROM)
 
 
 def commands_in(posted: Mapping[str, str]) -> Iterator[RunCommand]:
-    """Yield the commands in a mailbox, in the order in which they came; leave out the answers."""
+    """Yield the commands in a mailbox, in the order in which they came."""
     for key, text in posted.items():
-        if is_command(key):
+        if is_command(key) and not key.startswith(NEWS):
             kind, _, signal_id = key[1:].partition("/")
             yield RunCommand(cast("CommandKind", kind), text, signal_id)  # As `key` wrote it.
 
 
 OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})
 """The statuses of runs that have ended."""
+
+
+def news_key(run_id: str, epoch: int) -> str:
+    """Return the key of the news that a child run's driver leaves when it ends this claim."""
+    return f"{NEWS}{run_id}:{epoch}"
+
+
+def tells_parent(left: tuple[RunStatus, object], found: tuple[RunStatus, object]) -> bool:
+    """Whether the run above has to know how a driver has left a child run.
+
+    Args:
+        left: the child's status now, and its questions.
+        found: the same from before the driver.
+    """
+    if left[0] in OVER:
+        return found[0] not in OVER
+    return left[0] == "parked" and left[1] != found[1]
+
+
+def above(run_id: str) -> tuple[str, ...]:
+    """Return the ids of the runs above a child run, the nearest first; () for a root run."""
+    parts = run_id.split("/")
+    return tuple(["/".join(parts[:at]) for at in range(len(parts) - 1, 0, -1)])
+
 
 PAGE: Final = 200
 """The most runs that a listing reads at once."""
@@ -171,59 +174,9 @@ def is_within(run_id: str, root: str) -> bool:
     return run_id == root or run_id.startswith(f"{root}/")
 
 
-def within_bounds(root: str) -> tuple[str, str, str, str]:
-    """Return the ids of `root` and its parent, and the range of the ids of its descendants.
-
-    The ids from the third text up to, but without, the fourth are neighbours in an index.
-    """
-    return root, root.rpartition("/")[0], f"{root}/", f"{root}{AFTER_SLASH}"
-
-
-def records_of(
-    rows: Collection[tuple[Any, ...]], root: str | None, *, cut: bool = False
-) -> tuple[RunRecord, ...]:
-    """Return the records of the rows of a database, without the parent of `root`.
-
-    A row has the run's id, graph, status, number of events, two times, questions, target and
-    refusals. If the rows are `cut` out of more, the parents of their runs need not be among them.
-    """
-    known = {row[0].rpartition("/")[0] if cut else row[0] for row in rows}
-    return tuple(
-        RunRecord(
-            run_id,
-            graph,
-            status,
-            events,
-            created_at,
-            updated_at,
-            parent=parent_of(run_id, known),
-            asks=ASKS.decode(asks),
-            target=target,
-            refusals=refusals_in(refusals),
-        )
-        for run_id, graph, status, events, created_at, updated_at, asks, target, refusals in rows
-        if root is None or is_within(run_id, root)
-    )
-
-
 def refusals_after(kept: Iterable[Refusal], refusal: Refusal) -> tuple[Refusal, ...]:
     """Return the refusals of a run with this one as the last; each code has one."""
     return (*[one for one in kept if one.revision != refusal.revision], refusal)
-
-
-def refusals_in(data: bytes) -> tuple[Refusal, ...]:
-    """Return the refusals that a database keeps for a run."""
-    return REFUSALS.decode(data)
-
-
-def reason_in(data: bytes) -> str:
-    """Return why a run is blocked, by its last refusal; empty if it is not told."""
-    return next((one.reason for one in reversed(refusals_in(data))), "")
-
-
-def family_of(run_id: str) -> str:
-    """Return the id of a run's root; of a question of a chat, the id of the chat."""
-    return QUESTION.sub("", run_id.partition("/")[0])
 
 
 def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | None:
@@ -233,34 +186,6 @@ def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | No
     """
     times = [ask.expires_at for ask in asks if ask.expires_at is not None]
     return min([*times, *(() if wake_s is None else (now + wake_s,))], default=None)
-
-
-class PlaceInLine(NamedTuple):
-    """A run that waits for a driver, ordered by its band and priority, and then by its time.
-
-    `urgency` is the priority, negated: the least comes first.
-    """
-
-    band: int
-    urgency: int
-    updated: float
-    run_id: str
-    tenant: str
-
-
-def in_turn(line: Iterable[PlaceInLine], busy: Mapping[str, int]) -> list[str]:
-    """Return the ids of waiting runs, those of the tenants in turn.
-
-    Args:
-        line: the runs that wait.
-        busy: the number of runs under way by tenant: so many turns it has had.
-    """
-    turns = Counter(busy)
-    ranked: list[tuple[int, int, int, float, str]] = []
-    for place in sorted(line):
-        turns[place.tenant] += 1
-        ranked.append((*place[:2], turns[place.tenant], *place[2:4]))
-    return [run_id for *_, run_id in sorted(ranked)]
 
 
 def graph_name_of(first: Event) -> str:

@@ -15,17 +15,19 @@ from weakref import ReferenceType, ref
 from msgspec import Struct, field
 
 from ..errors import RunBusy, StoreError, UnknownRun
-from ..events import Event
+from ..events import Event, Started
+from .backlog import Place, PlaceInLine, in_turn
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import (
-    PlaceInLine,
+    above,
     graph_name_of,
-    in_turn,
     is_command,
     is_within,
+    news_key,
     out_of_order,
     parent_of,
     refusals_after,
+    tells_parent,
     wake_at,
 )
 
@@ -100,8 +102,10 @@ class _Kept(Struct, eq=False):
     status: RunStatus = "ready"
     asks: tuple[Ask, ...] = ()
     wake_at: float = math.inf
-    tenant: str = ""
-    priority: int = 0
+    deadline: float = math.inf
+    place: Place = Place()
+    is_placed: bool = False
+    epoch: int = 0
     refusals: tuple[Refusal, ...] = ()
 
 
@@ -183,6 +187,7 @@ class MemoryStore:
                 self._note_child(run_id)
         elif is_left:
             kept.status, kept.asks = "interrupted", ()
+        self._kept[run_id].epoch += 1
 
     async def release(
         self,
@@ -198,13 +203,16 @@ class MemoryStore:
         if run_id in self._claims.taken:
             kept = self._kept[run_id]
             if status is not None:
+                found = kept.status, kept.asks
                 is_answered = status == "parked" and seen < len(kept.signals)
                 kept.status = "ready" if is_answered else status
                 kept.asks, kept.updated_at = tuple(asks), self._clock()
                 may_wake = asks or wake_s is not None
                 wakes = wake_at(asks, kept.updated_at, wake_s) if may_wake else None
-                kept.wake_at = math.inf if wakes is None else wakes
+                kept.wake_at = min(kept.deadline, math.inf if wakes is None else wakes)
                 kept.refusals = () if refusal is None else refusals_after(kept.refusals, refusal)
+                if kept.is_placed and tells_parent((status, kept.asks), found):
+                    self._wake_above(run_id, kept.epoch)
             if not kept.events:
                 del self._kept[run_id]
         self._claims.give_back(run_id)
@@ -259,28 +267,36 @@ class MemoryStore:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         now, first = self._clock(), {"interrupted", "blocked"}
         busy = Counter(
-            self._kept[run_id].tenant
+            self._kept[run_id].place.tenant
             for run_id in self._claims.taken
-            if "/" not in run_id and self._claims.is_live(run_id)
+            if self._agent(run_id) and self._claims.is_live(run_id)
         )
         waiting = [
             PlaceInLine(
-                0 if status in first else 1 + (not kept.asks),
-                -kept.priority,
-                *(kept.updated_at, run_id, kept.tenant),
+                0 if status in first else 1 + (self._is_new(run_id) and kept.wake_at > now),
+                -kept.place.priority,
+                *(kept.updated_at, run_id, kept.place.tenant),
             )
             for run_id, kept in self._runs().items()
-            if "/" not in run_id and graph_name_of(kept.events[0]) in graphs
+            if self._agent(run_id) in graphs
             if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
             or (status == "blocked" and revisions and not _has_refused(kept, revisions))
         ]
         return in_turn(waiting, busy)[:limit]
 
-    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
-        """Record for whom a run is driven, and how urgent it is."""
-        kept = self._run(run_id)
-        kept.tenant, kept.priority = tenant, priority
+    async def enlist(self, started: Started, place: Place) -> None:
+        """Save the first event of a new run together with the run's place."""
+        self._append(started.run_id, 1, started)
+        kept = self._run(started.run_id)
+        kept.place = place
+        if place.deadline_s is not None:
+            kept.deadline = kept.wake_at = self._clock() + place.deadline_s
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+        kept, root = self._run(run_id), self._run(run_id.partition("/")[0])
+        kept.is_placed, kept.place = True, Place(root.place.tenant, root.place.priority)
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
@@ -308,6 +324,26 @@ class MemoryStore:
         """Record the target of `graphloop run` that started the run."""
         self._run(run_id).target = target
 
+    def _wake_above(self, run_id: str, epoch: int) -> None:
+        """Leave news of a child run in the mailbox of the next run above that drivers take."""
+        for parent in above(run_id):
+            kept = self._kept.get(parent)
+            if kept is not None and self._agent(parent):
+                kept.signals[news_key(run_id, epoch)] = "", ""
+                if kept.status == "parked" and parent not in self._claims.taken:
+                    kept.status, kept.updated_at = "ready", self._clock()
+                return
+
+    def _agent(self, run_id: str) -> str:
+        """Return the name of the agent whose workers take a run; "" if its parent drives it."""
+        root, kept = run_id.partition("/")[0], self._kept[run_id]
+        is_taken = kept.events and (root == run_id or kept.is_placed)
+        return graph_name_of(self._run(root).events[0]) if is_taken else ""
+
+    def _is_new(self, run_id: str) -> bool:
+        kept = self._kept[run_id]
+        return not (kept.asks or kept.epoch or "/" in run_id)
+
     def _note_child(self, run_id: str) -> None:
         self._children.setdefault(run_id.partition("/")[0], {})[run_id] = None
 
@@ -332,6 +368,7 @@ class MemoryStore:
             asks=() if is_left else kept.asks,
             target=kept.target,
             refusals=kept.refusals,
+            remaining_s=None if kept.deadline == math.inf else kept.deadline - self._clock(),
         )
 
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:

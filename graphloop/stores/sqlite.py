@@ -18,14 +18,18 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import TypeVar, final
 
+from msgspec.structs import replace
+
 from ..errors import ConfigError, Fenced
-from ..events import Event
+from ..events import Event, Started
 from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
+from .backlog import Place
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .codec import Codec
 from .diagnosis import Survey
-from .journals import WantedPage, graph_name_of, unknown_run, wake_at
+from .journals import graph_name_of, unknown_run, wake_at
+from .rows import WantedPage
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -237,11 +241,13 @@ class SqliteStore:
         found: list[str] = await self._read(work, [])
         return found[:limit]
 
-    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
-        """Record for whom a run is driven, and how urgent it is."""
-        await self._writer.do(
-            lambda connection: sqlite_journal.enlist_run(connection, run_id, tenant, priority)
-        )
+    async def enlist(self, started: Started, place: Place) -> None:
+        """Save the first event of a new run together with the run's place."""
+        await self._append(replace(self._addition(started.run_id, 1, (started,)), place=place))
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
+        await self._writer.do(partial(sqlite_journal.place_run, run_id=run_id))
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""

@@ -8,12 +8,13 @@ from sqlite3 import Connection
 from msgspec import Struct
 
 from ..errors import UnknownRun
+from .backlog import Place
 from .base import Posted
 from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
 from .sqlite_schema import entry_id
 
-__all__ = ["Addition", "append", "enlist_run", "forget_refusals", "note_target", "post"]
+__all__ = ["Addition", "append", "forget_refusals", "note_target", "place_run", "post"]
 
 
 class Addition(Struct, frozen=True, gc=False):
@@ -25,6 +26,7 @@ class Addition(Struct, frozen=True, gc=False):
         events: the type name and the JSON line of each event.
         graph: the graph's name if the first event is `Started`; else empty.
         blobs: the large media and the first messages of the events, by reference.
+        place: the place in line of a run that is submitted; None for other events.
     """
 
     run_id: str
@@ -32,6 +34,7 @@ class Addition(Struct, frozen=True, gc=False):
     events: tuple[tuple[str, bytes], ...]
     graph: str = ""
     blobs: Mapping[str, bytes] = {}
+    place: Place | None = None
 
 
 def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]) -> None:
@@ -48,6 +51,8 @@ def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]
                 "INSERT INTO blob(digest, data) VALUES(?, ?) ON CONFLICT DO NOTHING",
                 addition.blobs.items(),
             )
+        if addition.place is not None:
+            _give_place(connection, tenant, number, addition.place)
         now, first = tenant.clock(), entry_id(number, addition.seq)
         connection.executemany(
             "INSERT INTO entry(id, kind, data, ts) VALUES(?, ?, ?, ?)",
@@ -74,24 +79,29 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
         )
         if updated.rowcount == 1:
             return number
-    values = after, now, until, addition.graph, run_id, seq, tenant.name
-    if epoch is None:
-        row = connection.execute(
-            "UPDATE run SET next_seq = ?, updated = ?, lease_until = iif(owner IS NULL, 0.0, ?), "
-            "graph = iif(next_seq = 1, ?, graph) "
-            "WHERE run_id = ? AND next_seq = ? AND (owner IS NULL OR owner = ?) RETURNING number",
-            values,
-        ).fetchone()
-    else:
-        row = connection.execute(
-            "UPDATE run SET next_seq = ?, updated = ?, lease_until = ?, "
-            "graph = iif(next_seq = 1, ?, graph) "
-            "WHERE run_id = ? AND next_seq = ? AND owner = ? AND epoch = ? RETURNING number",
-            (*values, epoch),
-        ).fetchone()
-        if row is not None:
-            tenant.numbers[run_id] = int(row[0])
-    return None if row is None else int(row[0])
+    row: tuple[int] | None = connection.execute(
+        "UPDATE run SET next_seq = :after, updated = :now, "
+        "lease_until = iif(owner IS NULL, 0.0, :until), graph = iif(next_seq = 1, :graph, graph), "
+        "agent = iif(next_seq = 1 AND instr(run_id, '/') = 0, :graph, agent) "
+        "WHERE run_id = :run_id AND next_seq = :seq "
+        "AND iif(:epoch IS NULL, owner IS NULL OR owner = :me, owner = :me AND epoch = :epoch) "
+        "RETURNING number",
+        {
+            "after": after,
+            "now": now,
+            "until": until,
+            "graph": addition.graph,
+            "run_id": run_id,
+            "seq": seq,
+            "epoch": epoch,
+            "me": tenant.name,
+        },
+    ).fetchone()
+    if row is None:
+        return None
+    if epoch is not None:
+        tenant.numbers[run_id] = row[0]
+    return row[0]
 
 
 def _admit(connection: Connection, tenant: Tenant, addition: Addition) -> None:
@@ -144,12 +154,15 @@ def note_target(connection: Connection, run_id: str, target: str) -> None:
     connection.execute("UPDATE run SET target = ? WHERE run_id = ?", (target, run_id))
 
 
-def enlist_run(connection: Connection, run_id: str, tenant: str, priority: int) -> None:
-    """Store for whom a run is driven, and how urgent it is."""
-    _require(connection, run_id)
-    connection.execute(
-        "UPDATE run SET tenant = ?, priority = ? WHERE run_id = ?", (tenant, priority, run_id)
+def place_run(connection: Connection, run_id: str) -> None:
+    """Let the workers of the root's agent take a child run, in its root's place in line."""
+    placed = connection.execute(
+        "UPDATE run SET (agent, tenant, priority) = (SELECT agent, tenant, priority FROM run "
+        "WHERE run_id = ?) WHERE run_id = ? AND agent = '' AND next_seq > 1",
+        (run_id.partition("/")[0], run_id),
     )
+    if placed.rowcount == 0:
+        _require(connection, run_id)
 
 
 def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:
@@ -158,6 +171,14 @@ def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:
         "UPDATE run SET refusals = x'5b5d' WHERE status = 'blocked' "
         "AND instr(refusals, CAST(? AS BLOB)) > 0",
         [(revision,) for revision in revisions],
+    )
+
+
+def _give_place(connection: Connection, tenant: Tenant, number: int, place: Place) -> None:
+    ends = None if place.deadline_s is None else tenant.clock() + place.deadline_s
+    connection.execute(
+        "UPDATE run SET tenant = ?, priority = ?, deadline = ?, wake_at = ? WHERE number = ?",
+        (place.tenant, place.priority, ends, ends, number),
     )
 
 

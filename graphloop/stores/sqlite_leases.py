@@ -24,9 +24,10 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
-from .base import Ask, Refusal, ReleaseStatus
-from .journals import refusals_after, refusals_in
+from .base import Ask, Refusal, ReleaseStatus, RunStatus
+from .journals import above, news_key, refusals_after, tells_parent
 from .memory import Claims
+from .rows import refusals_in
 
 __all__ = [
     "LapsedClaim",
@@ -140,7 +141,7 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
     (epoch,) = connection.execute(
         "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = epoch + 1, "
-        "lease_until = excluded.lease_until, wake_at = NULL, "
+        "lease_until = excluded.lease_until, "
         "status = iif(owner IS NULL, status, 'interrupted'), "
         "asks = iif(owner IS NULL, asks, x'5b5d') RETURNING epoch",
         (run_id, tenant.name, tenant.until(), now, now),
@@ -172,7 +173,8 @@ def give_back(
 ) -> LapsedClaim:
     """End the claim `left`, and store its status; change nothing if another store owns the run.
 
-    A run without events is deleted. A parked run with an unread answer becomes ready.
+    A run without events is deleted. A parked run with an unread answer becomes ready. The end of a
+    child run that workers take, and its questions, wake the run above.
 
     Returns:
         The claim `left`, for the writer to remove.
@@ -181,27 +183,53 @@ def give_back(
     if left.standing is None:
         abandon(connection, tenant, run_id, left.epoch)
         return left
-    standing = left.standing
+    standing, asks = left.standing, encode(left.standing.asks)
     status = standing.status
     refusals: tuple[Refusal, ...] = ()
+    known = "SELECT refusals, agent, status, asks FROM run WHERE run_id = ?"
+    found: tuple[bytes, str, RunStatus, bytes] = connection.execute(
+        known, (run_id,)
+    ).fetchone() or (b"[]", "", status, asks)
+    kept, agent = found[:2]
     if standing.refusal is not None:
-        known = "SELECT refusals FROM run WHERE run_id = ?"
-        (kept,) = connection.execute(known, (run_id,)).fetchone() or (b"[]",)
         refusals = refusals_after(refusals_in(kept), standing.refusal)
-    connection.execute(
-        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, asks = ?, wake_at = ?, "
-        "updated = ?, "
+    released = connection.execute(
+        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, asks = ?, "
+        "wake_at = min(coalesce(?, deadline), coalesce(deadline, ?)), updated = ?, "
         "status = iif(? = 'parked' AND ? < (SELECT count(*) FROM signal "
         "WHERE signal.run_id = run.run_id), 'ready', ?) "
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
         (
-            *(encode(refusals), encode(standing.asks), standing.wake_at),
+            *(encode(refusals), asks, standing.wake_at, standing.wake_at),
             *(tenant.clock(), status, standing.seen, status),
             *(run_id, tenant.name, left.epoch),
         ),
     )
+    if agent and released.rowcount and tells_parent((status, asks), found[2:]):
+        _wake_above(connection, tenant, run_id, left.epoch)
     _forget_empty(connection, run_id)
     return left
+
+
+def _wake_above(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:
+    """Leave news of a child run in the mailbox of the next run above that drivers take."""
+    for parent in above(run_id):
+        taken = connection.execute(
+            "SELECT 1 FROM run WHERE run_id = ? AND agent <> '' AND next_seq > 1", (parent,)
+        ).fetchone()
+        if taken is not None:
+            now = tenant.clock()
+            connection.execute(
+                "INSERT INTO signal(run_id, key, signal_id, data, ts) VALUES(?, ?, '', '', ?) "
+                "ON CONFLICT DO NOTHING",
+                (parent, news_key(run_id, epoch), now),
+            )
+            connection.execute(
+                "UPDATE run SET status = 'ready', updated = ? WHERE run_id = ? "
+                "AND status = 'parked' AND owner IS NULL",
+                (now, parent),
+            )
+            return
 
 
 def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> None:

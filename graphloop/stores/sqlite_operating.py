@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from .base import Change
 from .beginnings import PART
 from .diagnosis import Survey, WaitingRuns
-from .journals import NAMED_MAX, family_of, reason_in
+from .rows import NAMED_MAX, family_of, reason_in
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id
 
@@ -20,7 +20,7 @@ __all__ = ["change_meters", "prune_families", "survey_of"]
 T = TypeVar("T")
 
 RUNS: Final = (
-    "SELECT run_id, graph, status, owner, lease_until, updated, wake_at, refusals FROM run "
+    "SELECT run_id, agent, status, owner, lease_until, updated, wake_at, refusals FROM run "
     "WHERE next_seq > 1 "
     "ORDER BY updated"
 )
@@ -50,7 +50,7 @@ def survey_of(connection: Connection, now: float) -> Survey:
     children: list[str] = []
     roots: set[str] = set()
     owners: dict[str, bool] = {}
-    for run_id, graph, left_as, owner, lease_until, updated, wake_at, kept in connection.execute(
+    for run_id, agent, left_as, owner, lease_until, updated, wake_at, kept in connection.execute(
         RUNS
     ):
         status: str = left_as
@@ -59,21 +59,20 @@ def survey_of(connection: Connection, now: float) -> Survey:
             status = "running" if owners[owner] else "interrupted"
         runs[status] += 1
         oldest.setdefault(status, updated)
-        is_child = "/" in run_id
-        (children.append if is_child else roots.add)(run_id)
+        (children.append if "/" in run_id else roots.add)(run_id)
         if status == "blocked":
             blocked[run_id] = kept
         since: float | None = wake_at if status == "parked" else None
         if status in ("ready", "interrupted"):
             since = updated
-        if not is_child and since is not None and since <= now:
-            before = waiting.get(graph, WaitingRuns(graph, 0, since))
-            waiting[graph] = WaitingRuns(graph, before.runs + 1, min(before.since, since))
+        if agent and since is not None and since <= now:
+            before = waiting.get(agent, WaitingRuns(agent, 0, since))
+            waiting[agent] = WaitingRuns(agent, before.runs + 1, min(before.since, since))
     return Survey(
         now,
         dict(runs),
         oldest,
-        tuple([waiting[graph] for graph in sorted(waiting)]),
+        tuple([waiting[agent] for agent in sorted(waiting)]),
         {run_id: reason_in(kept) for run_id, kept in [*blocked.items()][:NAMED_MAX]},
         tuple([one for one in children if one.partition("/")[0] not in roots][:NAMED_MAX]),
         sum(owners.values()),

@@ -14,19 +14,13 @@ from typing import Any, Final, TypeVar, get_args
 
 from ..errors import StoreError, UnknownRun
 from ..events import Event
+from .backlog import PlaceInLine, in_turn
 from .base import ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
-from .journals import (
-    COMMANDS_FROM,
-    COMMANDS_UPTO,
-    PlaceInLine,
-    WantedPage,
-    in_turn,
-    records_of,
-    within_bounds,
-)
+from .journals import COMMANDS_FROM, COMMANDS_UPTO
+from .rows import WantedPage, records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
@@ -45,24 +39,24 @@ __all__ = [
 T = TypeVar("T")
 
 RECORDS: Final = (
-    "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, refusals, owner, "
-    "lease_until FROM run WHERE next_seq > 1 "
+    "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, refusals, "
+    "deadline, owner, lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
-# Only a child's id has a slash. A run with an owner is interrupted if the owner is dead.
+# Only a root run may be new, and no child run that its parent drives has an agent.
+# A run with an owner is interrupted if the owner is dead.
 READY: Final = (
     "SELECT band, -priority, updated, run_id, tenant, owner, lease_until FROM ("
-    "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d'), 0) AS band "
+    "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d' AND epoch = 0 AND "
+    "instr(run_id, '/') = 0), 0) AS band "
     "FROM run WHERE status IN('ready', 'interrupted', 'blocked') "
-    "AND (status <> 'blocked' OR ({fit})) AND owner IS NULL AND graph IN({graphs}) "
-    "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status = 'parked' AND owner IS NULL "
-    "AND graph IN({graphs}) "
-    "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND graph IN({graphs})) "
-    "WHERE next_seq > 1 AND instr(run_id, '/') = 0"
+    "AND (status <> 'blocked' OR ({fit})) AND owner IS NULL AND agent IN({graphs}) "
+    "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status IN('parked', 'ready') "
+    "AND owner IS NULL AND agent IN({graphs}) "
+    "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND agent IN({graphs})) "
+    "WHERE next_seq > 1"
 )
-BUSY: Final = (
-    "SELECT tenant, owner, lease_until FROM run WHERE owner IS NOT NULL AND instr(run_id, '/') = 0"
-)
+BUSY: Final = "SELECT tenant, owner, lease_until FROM run WHERE owner IS NOT NULL AND agent <> ''"
 IN_ORDER: Final = "ORDER BY number"
 STORED: Final = frozenset[str](("ready", *get_args(ReleaseStatus)))
 """The statuses that a row may have."""
@@ -231,16 +225,17 @@ def _number_of(connection: Connection, run_id: str) -> int:
 
 def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:
     """Return a row of `RECORDS` as the record has it now: the driver may have gone."""
-    run_id, graph, status, *times, asks, target, refusals, owner, lease_until = row
+    run_id, graph, status, *times, asks, target, refusals, deadline, owner, lease_until = row
+    remaining_s = None if deadline is None else deadline - now
     left = _is_left(owner, lease_until <= now)
     told = _status(status, owner, is_left=left)
-    return run_id, graph, told, *times, b"[]" if left else asks, target, refusals
+    return run_id, graph, told, *times, b"[]" if left else asks, target, refusals, remaining_s
 
 
 def ready(
     connection: Connection, now: float, graphs: Collection[str], revisions: Collection[str]
 ) -> list[str]:
-    """Return ids of root runs that wait for a driver, or have a question that has expired."""
+    """Return ids of runs that wait for a driver, or have a question that has expired."""
     named = ", ".join("?" * len(graphs))
     fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions)) or "false"
     rows: list[tuple[int, int, float, str, str, str | None, float]] = connection.execute(

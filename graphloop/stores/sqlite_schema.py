@@ -34,7 +34,7 @@ __all__ = [
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID: Final = 0x67726C70
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -44,8 +44,10 @@ SEQ_BITS: Final = 32
 
 # `status` is set by the last driver, or by the next claim if that driver died. "running" is never
 # stored: it follows from the owner and the lease. So does "interrupted" until the next claim.
-# `wake_at` is the time at which a driver is to take a parked run: a question of it expires then, or
-# a model may be asked again.
+# `agent` is the name of the agent whose workers take the run: that of the root's graph. It is empty
+# for a child run that its parent drives.
+# `wake_at` is the time at which a driver is to take a waiting run: a question of it expires then, a
+# model may be asked again, or it is the run's `deadline`.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has media and first messages, to which the lines of events refer by digest.
@@ -53,16 +55,17 @@ SEQ_BITS: Final = 32
 TABLES: Final = (
     """CREATE TABLE run(
          number INTEGER PRIMARY KEY, run_id TEXT NOT NULL UNIQUE, graph TEXT NOT NULL DEFAULT '',
+         agent TEXT NOT NULL DEFAULT '',
          status TEXT NOT NULL DEFAULT 'ready'
            CHECK(status IN('ready', 'interrupted', 'parked', 'blocked', 'done', 'failed',
              'cancelled')),
          owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, lease_until REAL NOT NULL DEFAULT 0,
          next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
          refusals BLOB NOT NULL DEFAULT x'5b5d', wake_at REAL, target TEXT NOT NULL DEFAULT '',
-         tenant TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0,
+         tenant TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0, deadline REAL,
          created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
-    "CREATE INDEX run_ready ON run(graph, updated) "
+    "CREATE INDEX run_ready ON run(agent, updated) "
     "WHERE status IN('ready', 'interrupted', 'blocked')",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     "CREATE INDEX run_status ON run(status, number)",

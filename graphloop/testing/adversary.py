@@ -139,7 +139,7 @@ class Adversary:
         ]
         return CallCheck(
             needs_approval=self.choices.chance(2) if always is None else always,
-            held=tuple([tuple([name for name, holds in level if holds]) for level in drawn]),
+            met=tuple([tuple([name for name, holds in level if holds]) for level in drawn]),
             unmet=tuple(
                 [tuple([name for name, holds in level if holds is False]) for level in drawn]
             ),

@@ -167,11 +167,11 @@ def _verdict(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCh
         return "invalid"
     verdicts: list[str] = ["ask"] if check.needs_approval else []
     for level, rules in enumerate(rules for rules in levels if rules):
-        known = level < min(len(check.held), len(check.unmet))
-        held, unmet = (check.held[level], check.unmet[level]) if known else ((), ())
-        # A condition that is neither held nor unmet has raised an error.
-        failed = {rule.condition for rule in rules if rule.condition not in {"", *held, *unmet}}
-        verdicts.append(decide(rules, call.name, held, failed).verdict)
+        known = level < min(len(check.met), len(check.unmet))
+        met, unmet = (check.met[level], check.unmet[level]) if known else ((), ())
+        # A condition that is neither met nor unmet has raised an error.
+        failed = {rule.condition for rule in rules if rule.condition not in {"", *met, *unmet}}
+        verdicts.append(decide(rules, call.name, met, failed).verdict)
     return "deny" if "deny" in verdicts else "ask" if "ask" in verdicts else "allow"
 
 

@@ -97,7 +97,7 @@ def subject_of(
         graph: NodeGraph[Any] = agent.graph
         terms = agent.as_tool(name="fuzzed").opener.terms
         assert isinstance(terms, RunTerms), "an agent's runs start with terms of its own"
-        setup, toolbox = terms.setup, terms.world.toolbox
+        setup, toolbox = terms.setup, terms.resources.toolbox
     else:
         graph = subject
         brought = graph.with_tools(tools) if isinstance(graph, Topology) else tools

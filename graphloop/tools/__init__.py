@@ -14,7 +14,16 @@ from .dependencies import (
     kind_name,
     uncovered,
 )
-from .execution import UNREAD, TooLate, awaited, leave, run_sync, within, yes_or_no
+from .execution import (
+    UNREAD,
+    FirstSteps,
+    TooLate,
+    awaited,
+    leave,
+    run_sync,
+    within,
+    yes_or_no,
+)
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
 from .needs import CallSpending, ToolAsks, kept, metered, paid
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, NotFound, legal_name
@@ -23,8 +32,7 @@ from .outcome import (
     ToolOutcome,
     ToolReturn,
     error_text,
-    join_issues,
-    not_json,
+    findings_of,
     outcome_of_error,
     outcome_of_value,
     rejection,
@@ -57,6 +65,7 @@ __all__ = [
     "CallSpending",
     "Closable",
     "DepsNeed",
+    "FirstSteps",
     "Found",
     "Gates",
     "JsonSchema",
@@ -80,16 +89,15 @@ __all__ = [
     "deps_of_context",
     "deps_wanted",
     "error_text",
+    "findings_of",
     "gates_of",
     "is_async",
-    "join_issues",
     "kept",
     "kind_name",
     "leave",
     "legal_name",
     "metered",
     "model_parameters",
-    "not_json",
     "outcome_of_error",
     "outcome_of_value",
     "paid",

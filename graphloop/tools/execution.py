@@ -1,4 +1,4 @@
-"""Call a user's function, inline or in a thread, within a time limit.
+"""Call a user's function: inline, in a thread, or in a task; within a time limit.
 
 Exceptions of the function pass through; `Tool` turns them into outcomes. A call that exceeds its
 time limit is cancelled. If it still runs after a grace period, its result is ignored.
@@ -9,8 +9,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
+from asyncio.tasks import _enter_task, _leave_task  # pyright: ignore[reportPrivateUsage]
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable
+from contextvars import Context, copy_context
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast, final
 
 from ..errors import ConfigError, ToolDefinitionError, ToolError
 from .needs import ToolAsks
@@ -26,6 +29,7 @@ __all__ = [
     "GRACE_S",
     "UNREAD",
     "Caller",
+    "FirstSteps",
     "TooLate",
     "awaited",
     "caller",
@@ -46,6 +50,8 @@ Caller: TypeAlias = Callable[[Any, object], object]
 The arguments are a mapping if `Parameters.keywords` is true, else one value.
 """
 
+Work: TypeAlias = Coroutine[Any, Any, None]
+
 T = TypeVar("T")
 
 UNREAD: Final[object] = object()
@@ -56,6 +62,9 @@ GRACE_S: Final = 2.0
 
 LEFT_BEHIND: Final[set[asyncio.Task[object]]] = set()
 """Cancelled tasks that still run: the event loop's weak references would not keep them alive."""
+
+SPARE: Final[set[asyncio.Task[None]]] = set()
+"""Strong references to the spare tasks of all runs, since the event loop holds only weak ones."""
 
 
 class TooLate(TimeoutError):
@@ -251,3 +260,129 @@ def run_sync(work: Coroutine[object, object, T], instead: str) -> T:
         f"an event loop is running in this thread (a notebook, a web server): await {instead} "
         "instead of its synchronous twin"
     )
+
+
+@final
+class FirstSteps:
+    """Begins coroutines in a spare task, and gives the task to the first one that waits.
+
+    A function that may ignore its cancellation must run in a task, so that it can be left behind.
+    But a task costs rounds of the event loop, and most short tools end before their first await
+    (docs/decisions/2026-11-23-the-first-step-of-a-task.md). Each coroutine takes its first step at
+    once, as the task: `asyncio.timeout` and other cancel scopes keep the task that enters them.
+    """
+
+    __slots__ = ("_spare", "_turns")
+
+    def __init__(self) -> None:
+        self._spare: asyncio.Task[None] | None = None
+        self._turns: _Turns | None = None
+
+    def begin(self, work: Work) -> tuple[asyncio.Task[None], bool]:
+        """Run a coroutine to its first await, in a context of its own.
+
+        Returns:
+            The task in which it runs, and whether it waits there; if not, it has ended.
+        """
+        loop, task, turns = asyncio.get_running_loop(), self._spare, self._turns
+        if task is None or turns is None or task.cancelling() or task.done():
+            self.end()
+            turns = self._turns = _Turns(loop)
+            task = self._spare = asyncio.Task(turns, loop=loop)
+            SPARE.add(task)
+        current = asyncio.current_task(loop)
+        # asyncio offers these two, private by name, to other event loops for the same use.
+        if current is not None:
+            _leave_task(loop, current)
+        _enter_task(loop, task)
+        try:
+            waits = turns.enter(work)
+        finally:
+            _leave_task(loop, task)
+            if current is not None:
+                _enter_task(loop, current)
+        if waits:
+            SPARE.discard(task)
+            self._spare = self._turns = None
+        return task, waits
+
+    def end(self) -> None:
+        """End the spare task, if there is one; the event loop removes it in its next round."""
+        task, turns, self._spare, self._turns = self._spare, self._turns, None, None
+        if task is not None and turns is not None:
+            SPARE.discard(task)
+            turns.end()
+
+
+@final
+class _Turns(Coroutine[Any, Any, None]):
+    """The coroutine of a task: idle until a coroutine waits that `enter` began, and then that.
+
+    Each coroutine runs in the context that `enter` has copied for it.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._work: Work | None = None
+        self._context: Context | None = None
+        self._awaited: object = None
+        self._idle: asyncio.Future[None] | None = None
+        self._is_over = False
+
+    def enter(self, work: Work) -> bool:
+        """Run a coroutine to its first await, or to its end; return whether it waits."""
+        context = copy_context()
+        try:
+            self._awaited = context.run(work.send, None)
+        except StopIteration:
+            return False
+        self._work, self._context = work, context
+        self._wake()
+        return True
+
+    def end(self) -> None:
+        """Let the task end."""
+        self._is_over = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._idle is not None and not self._idle.done():
+            self._idle.set_result(None)
+
+    def send(self, value: object) -> object:
+        """Resume the coroutine; the first call returns the future that `enter` stopped at."""
+        work, context, awaited = self._work, self._context, self._awaited
+        self._awaited = self._idle = None
+        if work is not None and context is not None:
+            return context.run(work.send, value) if awaited is None else awaited
+        if self._is_over:
+            raise StopIteration
+        self._idle = self._loop.create_future()
+        return self._idle.__await__().send(None)
+
+    def throw(
+        self,
+        kind: type[BaseException] | BaseException,
+        value: BaseException | object = None,
+        trace: TracebackType | None = None,
+    ) -> object:
+        """Cancel the future that `enter` stopped at, if any; else throw into the coroutine."""
+        del value, trace
+        assert isinstance(kind, BaseException), "tasks throw exceptions, not their classes"
+        work, context, awaited = self._work, self._context, self._awaited
+        self._awaited = self._idle = None
+        if work is None or context is None:
+            raise kind
+        if asyncio.isfuture(awaited) and awaited.cancel():
+            return awaited
+        return context.run(work.throw, kind)
+
+    def close(self) -> None:
+        """Close the coroutine that waits."""
+        if self._work is not None:
+            self._work.close()
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        """Return the iterator of the `__await__` of the coroutine that waits."""
+        assert self._work is not None, "a task sends, and does not iterate"
+        return self._work.__await__()

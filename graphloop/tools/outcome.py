@@ -24,6 +24,7 @@ __all__ = [
     "ToolOutcome",
     "ToolReturn",
     "error_text",
+    "findings_of",
     "join_issues",
     "not_json",
     "outcome_of_error",
@@ -136,7 +137,7 @@ def error_text(error: Exception) -> str:
 
 def rejection(tool: str, arguments: str, error: Exception) -> str:
     """Return the message that tells the model why its arguments failed to parse (`error`)."""
-    issue = f"Invalid arguments for tool {tool!r}: {_issue(arguments, error)}"
+    issue = f"Invalid arguments for tool {tool!r}: {findings_of(arguments, error)}"
     remedy = "Correct the arguments and call the tool again."
     room = ERROR_CHARS_MAX - 2 * len(remedy) - len(tool)
     return f"{shorten(issue, room).rstrip('.')}. {remedy}"
@@ -153,9 +154,9 @@ def join_issues(issues: Sequence[tuple[str, str]]) -> str:
     return "; ".join(listed)
 
 
-def not_json(arguments: str, reason: str) -> str:
+def not_json(text: str, reason: str) -> str:
     """Return the message that the arguments are not JSON, with the reason and an excerpt."""
-    return f"not valid JSON ({reason}): {_excerpt(arguments)!r}"
+    return f"not valid JSON ({reason}): {_excerpt(text)!r}"
 
 
 def shorten(text: str, chars_max: int) -> str:
@@ -221,7 +222,8 @@ def _safely(describe: Callable[[object], str], value: object) -> str:
         return ""
 
 
-def _issue(arguments: str, error: Exception) -> str:
+def findings_of(text: str, error: Exception) -> str:
+    """Return what is wrong with a value's JSON text, from the error that its check raised."""
     if isinstance(error, ArgumentsRejected):
         return str(error)
     if not isinstance(error, ValidationError):
@@ -229,11 +231,11 @@ def _issue(arguments: str, error: Exception) -> str:
     details = error.errors(include_url=False, include_context=False)
     match details[0]["type"]:
         case "json_invalid":
-            return not_json(arguments, details[0]["msg"].removeprefix("Invalid JSON: "))
+            return not_json(text, details[0]["msg"].removeprefix("Invalid JSON: "))
         case "string_unicode":
-            return not_json(arguments, "half of a surrogate pair is no Unicode text")
+            return not_json(text, "half of a surrogate pair is no Unicode text")
         case "dict_type" | "model_type" if not details[0]["loc"]:
-            excerpt = _excerpt(arguments)
+            excerpt = _excerpt(text)
             return f'expected one JSON object, such as {{"name": "value"}}, found {excerpt!r}'
         case _:
             return join_issues([_finding(detail) for detail in details])

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
-from hashlib import sha256
 from threading import Event
 from typing import Final, Generic, Literal, Self, TypeAlias, Unpack, cast, final, overload
 
@@ -21,7 +20,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from ..effects import ToolAnswer
 from ..errors import ToolDefinitionError
-from ..values import Message, ToolKind, ToolSpec, evolve
+from ..values import Message, ToolKind, ToolSpec, evolve, idempotency_key
 from .dependencies import Closable, deps_wanted, kept_open
 from .execution import UNREAD, awaited, caller, execute_call, look_up, raised, yes_or_no
 from .needs import CallSpending
@@ -126,7 +125,7 @@ class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     @property
     def idempotency_key(self) -> str:
         """A key that is equal for all attempts at this call, and differs for every other call."""
-        return sha256(f"{self.run_id}\0{self.key}".encode()).digest()[:16].hex()
+        return idempotency_key(self.run_id, self.key)
 
 
 @final

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, TypeAlias, TypeVar, cast, final
 
 from ..contract import Contract, contract_of
-from ..effects import Effect
+from ..effects import Effect, Place
 from ..events import Event
 from ..graph import END, Edges, EndType, NodeGraph
 from ..node_protocol import Kind, Node, Reaction, unwrapped
@@ -50,11 +50,13 @@ class AgentEntry:
 
     If `document` is None, the caller passes the agent to each run. Models that may call the agent
     as a tool read `description`. With `takes_over`, a called agent takes over the conversation.
+    With `place` "anywhere", any worker may drive its child runs.
     """
 
     document: Document | None = None
     description: str = ""
     takes_over: bool = False
+    place: Place = "here"
 
 
 @final

@@ -229,7 +229,7 @@ class Topology(Graph[S]):
         terms = super()._terms(merged, own_gates or self._own_gates())
         for name, agent in agents.items():
             if not self._has_model(name):
-                terms.own_resources += agent.opener.terms.own_resources
+                terms.own_to_close += agent.opener.terms.own_to_close
         return terms
 
     def _own_gates(self) -> Policy | None:
@@ -261,11 +261,13 @@ class Topology(Graph[S]):
     def _agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
         entry, own = self.document.agents[name], self.own_agents.get(name)
         called, described = legal_name(name), entry.description  # Nodes keep the file's `name`.
-        over = entry.takes_over
+        over, place = entry.takes_over, entry.place
         if isinstance(own, Agent):
-            return own.as_tool(name=called, description=described, takes_over=over)
+            return own.as_tool(name=called, description=described, takes_over=over, place=place)
         passed, graph = passed_on({**options}), self._agents[name]
-        return graph.as_tool(None, name=called, description=described, takes_over=over, **passed)
+        return graph.as_tool(
+            None, name=called, description=described, takes_over=over, place=place, **passed
+        )
 
     def _find(self, category: Category, name: str) -> object:
         value = self.registry.get(category, name)

@@ -245,7 +245,8 @@ class _Reader:
             document = inner.document(GRAPH_KEYS)
         elif "include" in values:
             document = self._included(values["include"], source.mark)
-        return AgentEntry(document, values.get("description", ""), values.get("takes_over", False))
+        given = {key: values[key] for key in values.keys() - SOURCES}
+        return AgentEntry(document, **given)
 
     def _included(self, name: str, mark: Mark) -> Document:
         path, place = self._place.find(name, mark, self._diagnostics)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 from pydantic import AfterValidator, Field, TypeAdapter, WithJsonSchema
 
+from ..effects import Place
 from ..mcp import pins_of
 from ..node_protocol import control_in
 from ..rules import rule_schema
@@ -183,6 +184,7 @@ AGENT: Final = model_of(
             "given": (Literal[True], "true, if the agent is handed to each run (`agents=`)."),
             "description": (Said, "What it is for; the models that may call it decide by this."),
             "takes_over": (Flag, "Whether it takes the conversation over when it is called."),
+            "place": (Place, "Whether any worker may drive its child runs: anywhere, or here."),
         }
     ),
     [],

@@ -183,6 +183,8 @@ def _agent_data(entry: AgentEntry, registry: Registry, *, shortened: bool) -> Da
     data: dict[str, Data] = {"description": entry.description} if entry.description else {}
     if entry.takes_over:
         data["takes_over"] = True
+    if entry.place != "here":
+        data["place"] = entry.place
     if entry.document is None:
         return {**data, "given": True}
     return {**data, "graph": _graph_data(entry.document, registry, shortened=shortened)}

@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Coroutine, Generator, Iterable
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
 
 from ..agent import Agent, RunStream, StoreInput
+from ..driver import Fleet
 from ..engines import Driven, Engine, Legs, Pull, SharedStore
 from ..errors import ConfigError, Fenced, IllegalEvent, RunBusy, StoreError
 from ..policy import Approval, decline
@@ -34,6 +37,7 @@ from ..stores import (
     commands_in,
     open_store,
 )
+from .child_legs import resume_child
 
 __all__ = ["Worker"]
 
@@ -51,7 +55,8 @@ class Worker:
     Any number of workers may serve one store: in one process, in several, or on several machines,
     as far as the store can be shared. A run is taken if it was submitted (`Runs.submit`), if it got
     an answer or a command (`Client`), if a question of it expired, or if its driver died or left
-    it. An expired question counts as denied.
+    it. So is a child run whose `place` is "anywhere": its parent waits without a slot. An expired
+    question counts as denied, and a run past its deadline ends as `timeout`.
 
     Args:
         agents: the agents, each with a name of its own: a run belongs to the agent with
@@ -61,7 +66,7 @@ class Worker:
         poll_s: the most seconds between two looks for waiting runs; a store that tells of a run
             (`stores.Wakes`) is looked into at once.
         engine: decides which run is driven next, and when; called with the legs of the worker.
-        deps: returns the `deps` of a run by its id, for agents with a `deps_type`.
+        deps: returns the `deps` of a root run by its id, for agents with a `deps_type`.
 
     Raises:
         ConfigError: two agents have one name, or the store cannot tell which runs wait.
@@ -91,9 +96,10 @@ class Worker:
             if not number > 0:
                 raise ConfigError(f"{name}: expected a positive number, found {number!r}.")
         self._store = _shared(open_store(store) if isinstance(store, str | Path) else store)
-        self._pace: FleetPace | None = None
+        pace: FleetPace | None = None
         if isinstance(self._store, Meters):
-            self._pace = FleetPace(RateDesk(self._store, patience_s=PATIENCE_S), {})
+            pace = FleetPace(RateDesk(self._store, patience_s=PATIENCE_S), {})
+        self._fleet = Fleet(pace, self._store)
         self._poll_s = poll_s
         self._deps = deps
         self._stopped = asyncio.Event()
@@ -153,21 +159,31 @@ class Worker:
         Raises:
             UnknownRun: the store has no such run.
         """
-        record = await self._store.record(run_id)
-        agent = self._agents.get(record.graph)
+        record, root = await self._store.record(run_id), run_id.partition("/")[0]
+        is_child = root != run_id
+        graph = (await self._store.record(root)).graph if is_child else record.graph
+        agent = self._agents.get(graph)
         if agent is None:
             return "blocked"
+        remaining_s = math.inf if record.remaining_s is None else record.remaining_s
+        path = run_id[len(root) + 1 :] + "/" if is_child else ""
         late: dict[str, bool | Approval] = {
-            ask.key: decline(LATE)
+            path + ask.key: decline(LATE)
             for ask in record.asks
             if ask.expires_at is not None and ask.expires_at <= time.time()
+            if remaining_s > 0
         }
-        deps: Any = {} if self._deps is None else {"deps": self._deps(run_id)}
+        deps: Any = {} if self._deps is None else {"deps": self._deps(root)}
         try:
-            runs = agent.runs(self._store, pace=self._pace)
-            stream = runs.resume_stream(run_id, approvals=late, **deps)
+            runs = agent.runs(self._store, fleet=self._fleet)
+            if is_child:
+                terms = runs.terms_in(self._store, run_id)
+                stream = resume_child(terms, run_id, late, **deps)
+            else:
+                stream = runs.resume_stream(run_id, approvals=late, **deps)
             self._streams[run_id] = stream, set()
-            result = await stream.result()
+            with _ended_after(remaining_s, stream):
+                result = await stream.result()
         except (RunBusy, Fenced):
             return "again"
         except (ConfigError, IllegalEvent) as error:
@@ -198,7 +214,8 @@ class Worker:
     async def _blocked(self, record: RunRecord, agent: Agent[Any, Any], error: Exception) -> Driven:
         """Record that this worker's code cannot drive a run, unless the run has gone on."""
         run_id, is_same = record.run_id, False
-        event = await agent.runs(self._store).misfit(run_id)
+        # Whether a child run fits, only its ancestors tell: they are blocked with it.
+        event = 0 if "/" in run_id else await agent.runs(self._store).misfit(run_id)
         LOG.error("run %s is blocked at event %d: %s", run_id, event, error)
         refusal = Refusal(agent.revision, str(error), event)
         try:
@@ -211,6 +228,22 @@ class Worker:
         except (RunBusy, Fenced):
             return "again"
         return "blocked" if is_same else "again"
+
+
+@contextmanager
+def _ended_after(remaining_s: float, stream: RunStream[Any, Any]) -> Generator[None]:
+    """Let the deadline of a run end it while it is driven; infinite for none."""
+    end = partial(stream.abort, "the run's deadline has passed", timeout=True)
+    if remaining_s <= 0:  # Before any effect starts.
+        end()
+    if not 0 < remaining_s < math.inf:
+        yield
+        return
+    timer = asyncio.get_running_loop().call_later(remaining_s, end)
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:

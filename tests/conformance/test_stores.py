@@ -13,16 +13,16 @@ from typing import Protocol, TypeVar, get_args
 from urllib.parse import quote
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec import convert
 
 from graphloop.errors import RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.media import Inline, MediaPart
+from graphloop.stores.backlog import Backlog, Place
 from graphloop.stores.base import (
     Ask,
-    Backlog,
     Bulk,
     Catalog,
     Leases,
@@ -128,7 +128,7 @@ def open_shared(request: pytest.FixtureRequest, tmp_path: Path) -> OpenShared:
     return lambda: SqliteStore(tmp_path / "runs.db", clock=lambda: 1.0)
 
 
-def started(run_id: str) -> Event:
+def started(run_id: str) -> Started:
     """Return the first event of a run."""
     return Started(1.0, run_id, "a graph", (), Setup())
 
@@ -554,9 +554,8 @@ def test_a_tenant_with_many_runs_does_not_keep_others_waiting(open_shared: OpenS
 
     async def scenario() -> Sequence[str]:
         store = open_shared()
-        await store.append_all({run_id: [started(run_id)] for run_id in tenants})
         for run_id, tenant in tenants.items():
-            await store.enlist(run_id, tenant, 0)
+            await store.enlist(started(run_id), Place(tenant))
         return await taken(store, tenants, 5)
 
     order = do(scenario())
@@ -574,16 +573,15 @@ def test_a_priority_goes_before_the_tenants_turn(open_shared: OpenShared) -> Non
     async def scenario() -> Sequence[str]:
         store = open_shared()
         for run_id, priority in (("low", -1), ("plain", 0), ("urgent", 100), ("woken", -100)):
-            await store.append(run_id, 1, started(run_id))
-            await store.enlist(run_id, "one" if run_id == "urgent" else "other", priority)
-        await store.append("busy", 1, started("busy"))
-        await store.enlist("busy", "one", 0)
+            tenant = "one" if run_id == "urgent" else "other"
+            await store.enlist(started(run_id), Place(tenant, priority))
+        await store.enlist(started("busy"), Place("one"))
         await store.claim("busy")
         await store.claim("woken")
         await store.release("woken", "parked", [ASK])
         await store.post("woken", "call", "one", "yes")
-        with pytest.raises(UnknownRun):
-            await store.enlist("unknown", "one", 0)
+        with pytest.raises(StoreError, match="taken"):
+            await store.enlist(started("busy"), Place("other"))
         return await store.ready({"a graph"}, 9)
 
     assert list(do(scenario())) == ["woken", "urgent", "plain", "low"]
@@ -606,6 +604,103 @@ def test_a_parked_run_is_woken_when_its_time_has_come(open_shared: OpenShared) -
         return seen
 
     assert do(scenario()) == [[], [], ["r"], []]
+
+
+def test_a_deadline_wakes_a_run_and_outlasts_its_drivers(open_shared: OpenShared) -> None:
+    """Whatever became of the run meanwhile; a new run past its deadline goes before other new ones.
+
+    Its place is there as soon as the run is: a killed submitter cannot have lost it.
+    """
+
+    async def scenario() -> list[object]:
+        store, other = open_shared(), open_shared()
+        await store.append("plain", 1, started("plain"))
+        await store.enlist(started("late"), Place(deadline_s=0.0))
+        await store.enlist(started("later"), Place(deadline_s=3600.0))
+        seen: list[object] = [await other.ready({"a graph"}, 9)]
+        for run_id in ("late", "later", "plain"):
+            await other.claim(run_id)
+            await other.release(run_id, None, ())  # A driver that could not go on.
+            await store.claim(run_id)
+            await store.release(run_id, "parked", [ASK], wake_s=60.0)
+        seen.append([(await other.record(each)).remaining_s for each in ("plain", "later")])
+        return [*seen, await other.ready({"a graph"}, 9)]
+
+    assert do(scenario()) == [["late", "later", "plain"], [None, 3600.0], ["late"]]
+
+
+async def _family(store: Shared) -> None:
+    """Keep a root that is claimed, its child, and a grandchild that may be driven elsewhere."""
+    await store.enlist(started("r"), Place("tenant", 3))
+    for run_id in ("r/a", "r/a/b"):
+        await store.append(run_id, 1, started(run_id))
+    await store.claim("r")
+    await store.place("r/a/b")
+
+
+def test_only_a_placed_child_is_taken(open_shared: OpenShared) -> None:
+    """Before new runs: what has begun is ended first. To place it again changes nothing."""
+
+    async def scenario() -> Sequence[str]:
+        store = open_shared()
+        await store.append("new", 1, started("new"))
+        await _family(store)
+        await store.place("r/a/b")
+        with pytest.raises(UnknownRun):
+            await store.place("r/c")
+        assert not await store.ready({"another"}, 9)
+        return await store.ready({"a graph"}, 9)
+
+    assert do(scenario()) == ["r/a/b", "new"]
+
+
+@pytest.mark.parametrize("is_parked", [True, False])
+@pytest.mark.parametrize(
+    ("status", "asks"), [("done", ()), ("failed", ()), ("cancelled", ()), ("parked", (ASK,))]
+)
+def test_what_a_placed_child_has_to_tell_wakes_the_run_that_waits(
+    open_shared: OpenShared, status: ReleaseStatus, asks: Sequence[Ask], *, is_parked: bool
+) -> None:
+    """Whether that run has parked before or after: of the two releases, the second sees it."""
+
+    async def scenario() -> Sequence[str]:
+        store, other = open_shared(), open_shared()
+        await _family(store)
+        if is_parked:
+            await store.release("r", "parked", ())
+            assert await store.ready({"a graph"}, 9) == ["r/a/b"]
+        await other.claim("r/a/b")
+        await other.release("r/a/b", status, asks)
+        if not is_parked:
+            assert not await store.ready({"a graph"}, 9)
+            await store.release("r", "parked", ())
+        assert (await store.record("r/a")).status == "ready"
+        return await store.ready({"a graph"}, 9)
+
+    assert do(scenario()) == ["r"]
+
+
+def test_a_placed_child_that_has_nothing_new_wakes_nobody(open_shared: OpenShared) -> None:
+    """It waits for a model, was left, or asks what it has asked before."""
+
+    async def scenario() -> list[str]:
+        store = open_shared()
+        await _family(store)
+        await store.claim("r/a/b")
+        await store.release("r/a/b", "parked", [ASK])
+        seen = len(await store.posted("r"))
+        await store.release("r", "parked", (), seen=seen)
+        for status in ("interrupted", "blocked", "parked"):
+            await store.claim("r/a/b")
+            await store.release("r/a/b", status, [ASK], wake_s=3600.0)
+        assert len(await store.posted("r")) == seen == 1
+        await store.claim("r")
+        await store.release("r", "done", ())
+        await store.claim("r/a/b")
+        await store.release("r/a/b", "done", ())
+        return [(await store.record(run_id)).status for run_id in ("r", "r/a/b")]
+
+    assert do(scenario()) == ["done", "done"]
 
 
 def test_no_change_of_a_meter_is_lost(open_shared: OpenShared) -> None:
@@ -903,7 +998,8 @@ async def outcome(store: Shared, operation: Operation) -> object:  # noqa: C901 
             case ("release", run_id, str(status), int(seen)):
                 await released(store, run_id, status, seen)
             case ("enlist", run_id, int(priority), str(tenant)):
-                await store.enlist(run_id, tenant, priority)
+                deadline_s = (None, 2.0, 0.5)[priority]
+                await store.enlist(started(run_id), Place(tenant, priority, deadline_s))
             case ("retry", revision):
                 await store.retry([revision])
             case _:
@@ -915,6 +1011,7 @@ async def outcome(store: Shared, operation: Operation) -> object:  # noqa: C901 
 
 @settings(max_examples=60, deadline=None)
 @given(operations=st.lists(OPERATIONS, min_size=3, max_size=15))
+@example([("append", "a", 1), ("claim", "a/b"), ("enlist", "a/b", 1, "x")])
 def test_a_database_does_what_a_dictionary_does(operations: list[Operation]) -> None:
     """The store in memory is small enough to be believed: it is the other one's specification."""
     now = itertools.count()

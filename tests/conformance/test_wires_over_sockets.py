@@ -96,7 +96,7 @@ class Heard:
             Endpoint(server.url, KEY),
             timeouts=self._timeouts,
             retries=Retries(attempts_max=2),
-            world=HttpEnvironment(sleep=self.slept, jitter=lambda: 0.5),
+            environment=HttpEnvironment(sleep=self.slept, jitter=lambda: 0.5),
         )
         try:
             async for part in provider.session().stream(ASK):

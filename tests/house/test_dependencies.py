@@ -21,7 +21,7 @@ MODULES = {
 """Modules that are not named like their package."""
 PROGRAMS = {"graphviz-pure"}
 """Packages that are started, not imported."""
-CONTRIBUTORS = {"dev", "bench", "docs"}
+CONTRIBUTORS = {"dev", "dev-temporal", "bench", "docs"}
 """Extras that no user installs."""
 ROOMS_MAX = 6
 """How many rooms the page names; of more it says `most rooms`."""

@@ -84,9 +84,9 @@ def test_a_passing_trouble_is_waited_out(name: str, refusal: Answer, waits: list
 
     async def main() -> tuple[Reply, list[float]]:
         slept = Sleeps()
-        world = HttpEnvironment(sleep=slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
+        environment = HttpEnvironment(sleep=slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
         async with WireServer([refusal, Answer([whole])]) as server:
-            provider = HttpProvider(wire, Endpoint(server.url), world=world)
+            provider = HttpProvider(wire, Endpoint(server.url), environment=environment)
             reply = await answer(provider)
             await provider.aclose()
         return reply, slept.seconds

@@ -277,7 +277,7 @@ def test_a_document_reads_back_with_its_agents_and_rules(
     """Agents of agents, rules and prompts stand in the file as well as the table does."""
     given_ = dict.fromkeys(["writer", "critic", "no"], AgentEntry())
     declared = {
-        name: AgentEntry(Document(one, agents=given_), prompt, takes_over=True)
+        name: AgentEntry(Document(one, agents=given_), prompt, takes_over=True, place="anywhere")
         for name, one in zip(["a", "b"], inner, strict=False)
     }
     document = Document(

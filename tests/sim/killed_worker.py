@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from graphloop import Agent, Tool, ToolContext
+from graphloop.effects import Place
 from graphloop.stores.base import Store
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.tools.options import EffectPolicy
@@ -72,7 +73,12 @@ class Ledger:
         return f"{arguments['text']} is done"
 
 
-def build(store: Store, ledger: Ledger) -> Agent:
+def build(
+    store: Store,
+    ledger: Ledger,
+    plan: Mapping[str, Sequence[Line]] = PLAN,
+    place: Place = "here",
+) -> Agent:
     """Return the agent, as every process makes it anew."""
 
     def tool(name: str, effect: EffectPolicy, *, gated: bool = False) -> Tool[..., object]:
@@ -86,11 +92,10 @@ def build(store: Store, ledger: Ledger) -> Agent:
         tool("send", "at_most_once"),
         tool("pay", "at_most_once", gated=True),
     ]
-    helper = Agent(PlannedModel(PLAN.__getitem__, "helping"), tools=tools)
-    model = PlannedModel(PLAN.__getitem__)
-    return Agent(
-        model, tools=[*tools, helper.as_tool(name="helper", description="Helps.")], store=store
-    )
+    helper = Agent(PlannedModel(plan.__getitem__, "helping"), tools=tools)
+    model = PlannedModel(plan.__getitem__)
+    helping = helper.as_tool(name="helper", description="Helps.", place=place)
+    return Agent(model, tools=[*tools, helping], store=store)
 
 
 def work(directory: Path, after: int | None, ready: Connection) -> None:

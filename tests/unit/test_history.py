@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,10 +72,27 @@ def test_an_index_outside_is_an_error(index: int) -> None:
         History(range(BLOCK + 1))[index]
 
 
-def test_a_history_equals_no_other_sequence() -> None:
-    """A tuple that compares equal but hashes otherwise would break sets."""
-    assert History((1,)) != (1,)
-    assert History((1,)) != History((2,))
+@pytest.mark.parametrize("size", [0, 1, BLOCK, BLOCK + 1])
+def test_a_history_equals_a_tuple_of_its_items(size: int) -> None:
+    """A first event has one or the other; both hash alike, or they would break sets."""
+    items = tuple(range(size))
+
+    assert History(items) == items == History(items)
+    assert hash(History(items)) == hash(items)
+    assert History(items) != (*items, 0)
+    assert History(items) != [*items]
+
+
+def test_a_history_of_a_history_copies_nothing() -> None:
+    """The runs of a chat begin with one conversation, however long it is."""
+    items = History([object() for _ in range(BLOCK**2)])
+    tracemalloc.start()
+    same = History(items)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert same == items
+    assert peak < 200
 
 
 @pytest.mark.parametrize("size", [BLOCK**2 - 1, BLOCK**2, BLOCK**2 + BLOCK, BLOCK**3 + BLOCK + 1])

@@ -178,7 +178,7 @@ class Chain(Struct, frozen=True):
             )
             raise error
         before = first.chat or ChatSoFar()
-        new = first.messages[_instructions(first.messages) + before.heard :]
+        new = tuple(first.messages[_instructions(first.messages) + before.heard :])
         return Question(number, run, before, new, warning)
 
     async def _replayed(

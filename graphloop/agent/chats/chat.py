@@ -106,7 +106,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         if "rules" in options:
             # The graph of an agent has no rules of its own: these are the rules of the chat alone.
             given = replace(terms.options, rules=options["rules"])
-            rules = inherited_rules(given, terms.graph, terms.world)
+            rules = inherited_rules(given, terms.graph, terms.resources)
         self._asking = Asking(self._chain, self._terms, options.get("budget"), rules)
         self._options = options
         # Journals of ended runs never change, so a chat reads each of them once at most.

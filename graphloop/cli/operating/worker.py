@@ -8,7 +8,9 @@ driver died. A worker takes the runs of the agent of its target. Start any numbe
 each machine that reaches the store, and one command for each agent.
 
 --engine decides who drives a run next, and when: `pull` looks into the store, and `dbos` leaves it
-to the queues of DBOS, in the same PostgreSQL database (pip install 'graphloop[dbos]').
+to the queues of DBOS, in the same PostgreSQL database (pip install 'graphloop[dbos]'). `temporal`
+leaves it to a Temporal server, for any store on a disk (pip install 'graphloop[temporal]'). It
+reads TEMPORAL_ADDRESS and the other variables of Temporal's programs; the options go before them.
 
 SIGTERM and Ctrl-C end the worker: it takes no more runs, and has --grace seconds for those under
 way; another worker goes on with what is left. A second Ctrl-C ends it at once. The log goes to
@@ -24,6 +26,7 @@ import logging
 import signal
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, TypeAlias
 
 import typer
@@ -39,7 +42,7 @@ from ..stored import close, named, refuse_unreachable
 
 __all__ = ["worker_command"]
 
-EngineName = StrEnum("EngineName", {"PULL": "pull", "DBOS": "dbos"})
+EngineName = StrEnum("EngineName", {"PULL": "pull", "DBOS": "dbos", "TEMPORAL": "temporal"})
 
 Slots: TypeAlias = Annotated[
     int, typer.Option(metavar="NUMBER", min=1, help="The most runs to drive at once.")
@@ -51,6 +54,14 @@ Grace: TypeAlias = Annotated[
 EngineOption: TypeAlias = Annotated[
     EngineName, typer.Option("--engine", help="Decides which run the worker drives next.")
 ]
+TemporalAddress: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--temporal-address", metavar="HOST:PORT", help="The Temporal server."),
+]
+TemporalNamespace: TypeAlias = Annotated[
+    str | None,
+    typer.Option("--temporal-namespace", metavar="NAME", help="The namespace of this store."),
+]
 
 
 def worker_command(  # noqa: PLR0913 - the options of a command are its parameters
@@ -60,6 +71,8 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     slots: Slots = 100,
     grace: Grace = 30.0,
     engine: EngineOption = EngineName.PULL,
+    temporal_address: TemporalAddress = None,
+    temporal_namespace: TemporalNamespace = None,
     model: ModelName = None,
     script: Script = None,
     base_url: BaseUrl = None,
@@ -68,7 +81,7 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     """Serve until SIGTERM or Ctrl-C."""
     where = named(store)
     refuse_unreachable(where)
-    engine_class = _engine_class(engine)
+    engine_class = _engine_class(engine, temporal_address, temporal_namespace)
     agent, deps = agent_for(target, registers, model, script, base_url)
     shared = open_store(where)
 
@@ -99,10 +112,21 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     return Status.OK
 
 
-def _engine_class(name: EngineName) -> Callable[[engines.Legs], engines.Engine]:
-    if name == EngineName.PULL:
-        return engines.Pull
+def _engine_class(
+    name: EngineName, address: str | None, namespace: str | None
+) -> Callable[[engines.Legs], engines.Engine]:
+    if name != EngineName.TEMPORAL and (address or namespace):
+        raise ConfigError(
+            f"--temporal-address, --temporal-namespace: expected --engine temporal, found {name}. "
+            "Fix: leave them out, or take that engine."
+        )
     try:
-        return engines.Dbos
+        match name:
+            case EngineName.PULL:
+                return engines.Pull
+            case EngineName.DBOS:
+                return engines.Dbos
+            case EngineName.TEMPORAL:
+                return partial(engines.TemporalIo, address=address, namespace=namespace)
     except ModuleNotFoundError as missing:
         raise ConfigError(str(missing)) from missing

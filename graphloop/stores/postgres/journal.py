@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from msgspec import Struct
 
 from ...errors import StoreError, UnknownRun
+from ..backlog import Place
 from ..base import Posted
 from ..journals import out_of_order
 from .leases import HeldRun, StoreWorker, fenced, notify
@@ -17,7 +18,7 @@ __all__ = [
     "append_claimed",
     "append_unclaimed",
     "clear_refusals",
-    "enlist",
+    "place",
     "post_answer",
     "record_target",
     "stored_text",
@@ -34,6 +35,7 @@ class NewEvents(Struct, frozen=True, gc=False):
         events: the type name and the JSON line of each event.
         graph: the graph's name if the first event is `Started`; else empty.
         blobs: the large media in the events, by reference.
+        place: the place in line of a run that is submitted.
     """
 
     run_id: str
@@ -41,6 +43,7 @@ class NewEvents(Struct, frozen=True, gc=False):
     events: tuple[tuple[str, bytes], ...]
     graph: str
     blobs: Mapping[str, bytes]
+    place: Place = Place()
 
 
 def stored_text(name: str) -> str:
@@ -59,8 +62,10 @@ def append_claimed(link: Link, additions: Sequence[tuple[NewEvents, HeldRun]]) -
     first = [(held, each.graph) for each, held in additions if each.seq == 1]
     if first:
         link.execute(
-            "UPDATE run SET begun = true, graph = e.graph, updated = now_s() FROM (SELECT * FROM "
-            "unnest(%s::bigint[], %s::bigint[], %s::text[]) e(number, epoch, graph) ORDER BY 1) e "
+            "UPDATE run SET begun = true, graph = e.graph, updated = now_s(), "
+            "agent = CASE WHEN strpos(run_id, '/') = 0 THEN e.graph ELSE '' END "
+            "FROM (SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) "
+            "e(number, epoch, graph) ORDER BY 1) e "
             "WHERE run.number = e.number AND run.epoch = e.epoch AND NOT begun",
             (
                 [held.number for held, _ in first],
@@ -146,10 +151,14 @@ def append_unclaimed(
         "INSERT INTO entry(run, seq, kind, data) VALUES(%s, %s, %s, %s)",
         [(number, seq + at, kind, data) for at, (kind, data) in enumerate(addition.events)],
     )
+    if seq == 1:  # The row says all of a run when its trigger sees it begin.
+        _give_place(link, number, addition.place)
     link.execute(
         "UPDATE run SET begun = true, updated = now_s(), "
-        "graph = CASE WHEN begun THEN graph ELSE %s END WHERE number = %s",
-        (stored_text(addition.graph), number),
+        "graph = CASE WHEN begun THEN graph ELSE %(graph)s END, "
+        "agent = CASE WHEN begun OR strpos(run_id, '/') > 0 THEN agent ELSE %(graph)s END "
+        "WHERE number = %(number)s",
+        {"graph": stored_text(addition.graph), "number": number},
     )
     if seq == 1 and "/" not in run_id:
         notify(link)
@@ -187,13 +196,17 @@ def record_target(link: Link, run_id: str, target: str) -> None:
     link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
 
 
-def enlist(link: Link, run_id: str, tenant: str, priority: int) -> None:
-    """Store for whom a run is driven, and how urgent it is."""
-    number, _, _ = _required(link, run_id)
-    link.execute(
-        "UPDATE run SET tenant = %s, priority = %s WHERE number = %s",
-        (stored_text(tenant), priority, number),
+def place(link: Link, run_id: str) -> None:
+    """Let the workers of the root's agent take a child run, in its root's place in line."""
+    placed = link.execute(
+        "UPDATE run c SET agent = r.agent, tenant = r.tenant, priority = r.priority FROM run r "
+        "WHERE r.run_id = %s AND c.run_id = %s AND c.agent = '' AND c.begun",
+        (run_id.partition("/")[0], run_id),
     )
+    if placed.rowcount:
+        notify(link)
+    else:
+        _required(link, run_id)
 
 
 def clear_refusals(link: Link, revisions: Collection[str]) -> None:
@@ -203,6 +216,15 @@ def clear_refusals(link: Link, revisions: Collection[str]) -> None:
             "UPDATE run SET refusals = '[]' WHERE status = 'blocked' "
             "AND position(convert_to(%s, 'UTF8') IN refusals) > 0",
             (revision,),
+        )
+
+
+def _give_place(link: Link, number: int, place: Place) -> None:
+    if place != Place():
+        link.execute(
+            "UPDATE run SET tenant = %s, priority = %s, deadline = now_s() + %s, "
+            "wake_at = now_s() + %s WHERE number = %s",
+            (stored_text(place.tenant), place.priority, *[place.deadline_s] * 2, number),
         )
 
 

@@ -23,8 +23,9 @@ from msgspec.json import encode
 
 from ...errors import Fenced, RunBusy, StoreError
 from ..base import Ask, Refusal, ReleaseStatus
-from ..journals import refusals_after, refusals_in
+from ..journals import above, news_key, refusals_after, tells_parent
 from ..memory import Claims
+from ..rows import refusals_in
 from .schema import CHANNEL, LOCK_CLASS, Link
 
 __all__ = [
@@ -158,7 +159,7 @@ def _claimed(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun | None:
     row = link.execute(
         "INSERT INTO run AS r (run_id, owner, epoch) VALUES(%s, %s, 1) "
         "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = r.epoch + 1, "
-        "wake_at = NULL, asks = CASE WHEN r.owner IS NULL THEN r.asks ELSE '[]' END, "
+        "asks = CASE WHEN r.owner IS NULL THEN r.asks ELSE '[]' END, "
         "status = CASE WHEN r.owner IS NULL THEN r.status ELSE 'interrupted' END "
         "WHERE r.owner IS NULL OR r.owner = excluded.owner RETURNING number, epoch",
         (run_id, tenant.name),
@@ -188,10 +189,14 @@ def release_run(
     held = tenant.held.get(run_id)
     if held is None:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
+    if "/" in run_id:  # In one order, those above first, as every writer locks a family.
+        family = [run_id, *above(run_id)]
+        link.execute("SELECT FROM run WHERE run_id = ANY(%s) ORDER BY number FOR UPDATE", (family,))
     row = link.execute(
-        "SELECT owner, epoch, refusals FROM run WHERE number = %s FOR UPDATE", (held.number,)
+        "SELECT owner, epoch, refusals, agent, status, asks FROM run WHERE number = %s FOR UPDATE",
+        (held.number,),
     ).fetchone()
-    owner, epoch, refusals = (None, 0, b"[]") if row is None else row
+    owner, epoch, refusals, agent, *found = row or (None, 0, b"[]", "", "ready", b"[]")
     if (owner, epoch) != (tenant.name, held.epoch):
         if is_again and owner is None and epoch in (0, held.epoch):
             return
@@ -199,17 +204,17 @@ def release_run(
     if standing is None:
         give_run_back(link, tenant, held)
         return
-    told, others = standing.refusal, refusals_in(refusals)
+    told, others, asks = standing.refusal, refusals_in(refusals), encode(standing.asks)
     # This machine's clock has stamped the question: the server's clock counts only the rest.
     wakes = standing.wake_at
     row = link.execute(
-        "UPDATE run SET owner = NULL, asks = %(asks)s, wake_at = now_s() + %(wake)s, "
-        "updated = now_s(), refusals = %(refusals)s, "
+        "UPDATE run SET owner = NULL, asks = %(asks)s, updated = now_s(), "
+        "wake_at = least(now_s() + %(wake)s, deadline), refusals = %(refusals)s, "
         "status = CASE WHEN %(status)s = 'parked' AND %(seen)s < "
         "(SELECT count(*) FROM signal WHERE run = number) THEN 'ready' ELSE %(status)s END "
         "WHERE number = %(number)s RETURNING status",
         {
-            "asks": encode(standing.asks),
+            "asks": asks,
             "refusals": encode(() if told is None else refusals_after(others, told)),
             "wake": None if wakes is None else wakes - tenant.clock(),
             "status": standing.status,
@@ -218,7 +223,31 @@ def release_run(
         },
     ).fetchone()
     _forget_empty(link, held.number)
+    if agent and tells_parent((standing.status, asks), (found[0], found[1])):
+        _wake_above(link, run_id, held.epoch)
     if row is not None and row[0] in ("ready", "interrupted", "blocked"):
+        notify(link)
+
+
+def _wake_above(link: Link, run_id: str, epoch: int) -> None:
+    """Leave news of a child run in the mailbox of the next run above that workers take."""
+    parent = link.execute(
+        "SELECT number, owner, status FROM run WHERE run_id = ANY(%s) AND begun AND agent <> '' "
+        "ORDER BY length(run_id) DESC LIMIT 1",
+        ([*above(run_id)],),
+    ).fetchone()
+    if parent is None:
+        return
+    number, owner, status = parent
+    link.execute(
+        "INSERT INTO signal(run, key, signal_id, data) VALUES(%s, %s, '', '') "
+        "ON CONFLICT DO NOTHING",
+        (number, news_key(run_id, epoch)),
+    )
+    if owner is None and status == "parked":
+        link.execute(
+            "UPDATE run SET status = 'ready', updated = now_s() WHERE number = %s", (number,)
+        )
         notify(link)
 
 
@@ -262,8 +291,8 @@ def sweep(link: Link) -> None:
         return
     link.execute("DELETE FROM worker WHERE name NOT IN (SELECT name FROM live)")
     freed = link.execute(
-        "UPDATE run SET owner = NULL, epoch = epoch + 1, status = 'interrupted', asks = '[]', "
-        "wake_at = NULL WHERE number IN (SELECT number FROM run r WHERE owner IS NOT NULL "
+        "UPDATE run SET owner = NULL, epoch = epoch + 1, status = 'interrupted', asks = '[]' "
+        "WHERE number IN (SELECT number FROM run r WHERE owner IS NOT NULL "
         "AND NOT EXISTS(SELECT 1 FROM worker w WHERE w.name = r.owner) "
         "ORDER BY number FOR UPDATE SKIP LOCKED) RETURNING number"
     ).fetchall()

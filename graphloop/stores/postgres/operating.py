@@ -8,7 +8,7 @@ from typing import Final, LiteralString, TypeVar
 from ..base import Change
 from ..beginnings import PART
 from ..diagnosis import Survey, WaitingRuns
-from ..journals import NAMED_MAX, family_of, reason_in
+from ..rows import NAMED_MAX, family_of, reason_in
 from .schema import Link
 
 __all__ = ["change_fleet_meters", "delete_old", "surveyed"]
@@ -21,9 +21,9 @@ STATUSES: Final[LiteralString] = (
     "FROM run WHERE begun GROUP BY told"
 )
 WAITING: Final[LiteralString] = (
-    "SELECT graph, count(*), min(CASE WHEN status = 'parked' THEN wake_at ELSE updated END) "
-    "FROM run WHERE begun AND owner IS NULL AND strpos(run_id, '/') = 0 "
-    "AND (status IN('ready', 'interrupted') OR wake_at <= now_s()) GROUP BY graph ORDER BY graph"
+    "SELECT agent, count(*), min(CASE WHEN status = 'parked' THEN wake_at ELSE updated END) "
+    "FROM run WHERE begun AND owner IS NULL AND agent <> '' "
+    "AND (status IN('ready', 'interrupted') OR wake_at <= now_s()) GROUP BY agent ORDER BY agent"
 )
 BLOCKED: Final[LiteralString] = (
     "SELECT run_id, refusals FROM run WHERE begun AND status = 'blocked' ORDER BY updated LIMIT %s"

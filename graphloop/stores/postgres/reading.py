@@ -12,7 +12,8 @@ from ..base import RunRecord
 from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
-from ..journals import COMMANDS_FROM, COMMANDS_UPTO, WantedPage, records_of, within_bounds
+from ..journals import COMMANDS_FROM, COMMANDS_UPTO
+from ..rows import WantedPage, records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep
 from .schema import Link
@@ -33,7 +34,7 @@ RECORDS: Final[LiteralString] = (
     "WHEN owner IN (SELECT name FROM live) THEN 'running' ELSE 'interrupted' END, "
     "e.seq, created, greatest(updated, e.ts), "
     "CASE WHEN owner IS NULL OR owner IN (SELECT name FROM live) THEN asks ELSE '[]' END, "
-    "target, refusals "
+    "target, refusals, deadline - now_s() "
     "FROM run CROSS JOIN LATERAL (SELECT seq, ts FROM entry WHERE run = number "
     "ORDER BY seq DESC LIMIT 1) e WHERE begun "
 )
@@ -56,15 +57,17 @@ NUMBERS_OWNED: Final[LiteralString] = (
     "(SELECT name FROM live) THEN 'running' ELSE 'interrupted' END) = ANY(%(statuses)s)"
 )
 
-# Only a child's id has a slash. A row that another transaction changes now is another worker's.
+# Only a root run may be new, and no child run that its parent drives has an agent.
+# A row that another transaction changes now is another worker's.
 READY: Final[LiteralString] = (
     "WITH busy AS (SELECT tenant, count(*) AS runs FROM run WHERE owner IS NOT NULL "
-    "AND strpos(run_id, '/') = 0 GROUP BY tenant), "
+    "AND agent <> '' GROUP BY tenant), "
     "line AS (SELECT number, tenant, priority, updated, run_id, "
     "CASE WHEN status IN('interrupted', 'blocked') THEN 0 "
-    "WHEN status = 'ready' AND asks = '[]' THEN 2 ELSE 1 END AS band "
-    "FROM run WHERE begun AND owner IS NULL AND graph = ANY(%(graphs)s) "
-    "AND strpos(run_id, '/') = 0 AND (status IN('ready', 'interrupted') "
+    "WHEN status = 'ready' AND asks = '[]' AND epoch = 0 AND strpos(run_id, '/') = 0 "
+    "AND coalesce(wake_at > now_s(), true) THEN 2 ELSE 1 END AS band "
+    "FROM run WHERE begun AND owner IS NULL AND agent = ANY(%(graphs)s) "
+    "AND (status IN('ready', 'interrupted') "
     "OR (status = 'parked' AND wake_at <= now_s()) "
     "OR (status = 'blocked' AND %(revisions)s::text[] <> '{}' AND NOT EXISTS(SELECT 1 "
     "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)))"
@@ -199,7 +202,7 @@ def wanted_page(link: Link, wanted: WantedPage) -> Sequence[RunRecord]:
 def waiting_ids(
     link: Link, graphs: Collection[str], limit: int, revisions: Collection[str]
 ) -> list[str]:
-    """Free the runs of dead workers, and return ids of root runs that wait for a driver."""
+    """Free the runs of dead workers, and return ids of runs that wait for a driver."""
     sweep(link)
     named = [stored_text(graph) for graph in graphs]
     given = {"graphs": named, "limit": limit, "revisions": [*revisions]}

@@ -28,7 +28,7 @@ __all__ = [
 Link: TypeAlias = Connection[tuple[Any, ...]]
 """A connection to the database, in autocommit mode."""
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 CHANNEL: Final = "graphloop_ready"
 """The channel of notifications about runs that wait for a driver."""
 LOCK_CLASS: Final = 0x67726C70
@@ -41,6 +41,8 @@ OLDEST: Final = 140000
 # A worker is live while its session has its lock and its beat is younger than its lease.
 # `entry` is append-only; the primary key lets one of two writers of a number through.
 # `begun` is set with the first event: a claim of a run without events is no run yet.
+# `agent` is the name of the agent whose workers take the run: that of the root's graph. It is empty
+# for a child run that its parent drives.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 TABLES: Final[tuple[LiteralString, ...]] = (
     "CREATE SCHEMA IF NOT EXISTS graphloop",
@@ -59,16 +61,18 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE run(
          number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
          run_id text COLLATE "C" NOT NULL UNIQUE, graph text NOT NULL DEFAULT '',
+         agent text NOT NULL DEFAULT '',
          status text NOT NULL DEFAULT 'ready' CHECK(status IN(
            'ready', 'interrupted', 'parked', 'blocked', 'done', 'failed', 'cancelled')),
          owner text COLLATE "C", epoch bigint NOT NULL DEFAULT 0, begun bool NOT NULL DEFAULT false,
          asks bytea NOT NULL DEFAULT '[]', refusals bytea NOT NULL DEFAULT '[]',
          wake_at float8, target text NOT NULL DEFAULT '',
          tenant text COLLATE "C" NOT NULL DEFAULT '', priority smallint NOT NULL DEFAULT 0,
+         deadline float8,
          created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
          WITH (fillfactor=70)""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
-    "CREATE INDEX run_ready ON run(graph, updated) "
+    "CREATE INDEX run_ready ON run(agent, updated) "
     "WHERE status IN('ready', 'interrupted', 'blocked')",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     "CREATE INDEX run_status ON run(status, number)",
@@ -81,7 +85,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          data text NOT NULL, ts float8 NOT NULL DEFAULT now_s(), PRIMARY KEY(run, key))""",
     """CREATE TABLE meter(
          name text COLLATE "C" PRIMARY KEY, at float8) WITH (fillfactor=10)""",
-    "INSERT INTO meta(key, value) VALUES('schema', '1')",
+    "INSERT INTO meta(key, value) VALUES('schema', '2')",
 )
 
 # The outbox: an engine's statements, which each transaction executes that makes a run ready. A
@@ -92,9 +96,11 @@ BODY: Final = """
 DECLARE
   told record;
 BEGIN
-  SELECT NEW.run_id AS run_id, NEW.graph AS graph, NEW.run_id || ':' || NEW.epoch AS leg,
+  SELECT NEW.run_id AS run_id, NEW.agent AS graph, NEW.run_id || ':' || NEW.epoch AS leg,
     CASE WHEN NEW.status = 'interrupted' THEN NEW.run_id || ':' || (NEW.epoch - 2) END AS lost_leg,
-    CASE WHEN NEW.status = 'interrupted' THEN 1 WHEN NEW.asks <> '[]' THEN 10 ELSE 100 END AS band
+    CASE WHEN NEW.status = 'interrupted' THEN 1
+      WHEN NEW.asks <> '[]' OR NEW.epoch > 0 OR strpos(NEW.run_id, '/') > 0 THEN 10
+      ELSE 100 END AS band
     INTO told;
   {statements}
   RETURN NULL;
@@ -102,7 +108,7 @@ END
 """
 IS_WAITING: Final = (
     "({0}.begun AND {0}.owner IS NULL AND {0}.status IN ('ready', 'interrupted') "
-    "AND strpos({0}.run_id, '/') = 0)"
+    "AND {0}.agent <> '')"
 )
 # No INSERT makes a run ready: its first event does, by an update.
 TRIGGER: Final = (

@@ -19,14 +19,17 @@ from functools import partial
 from typing import TypeVar, final
 
 import psycopg
+from msgspec.structs import replace
 
 from ...errors import ConfigError, StoreError, UnknownRun
-from ...events import Event
+from ...events import Event, Started
+from ..backlog import Place
 from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import WantedPage, graph_name_of, wake_at
+from ..journals import graph_name_of, wake_at
+from ..rows import WantedPage
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
@@ -240,11 +243,19 @@ class PostgresStore:
 
         return await self._queued(Job("", work))
 
-    async def enlist(self, run_id: str, tenant: str, priority: int) -> None:
-        """Record for whom a run is driven, and how urgent it is."""
+    async def enlist(self, started: Started, place: Place) -> None:
+        """Save the first event of a new run together with the run's place."""
+        addition = replace(self._addition(started.run_id, 1, (started,)), place=place)
+        work = partial(_append_all, tenant=self._tenant, additions=[addition])
+        await self._queued(
+            Job(started.run_id, work, lambda _: self._beginnings.saved(addition.blobs))
+        )
+
+    async def place(self, run_id: str) -> None:
+        """Let drivers take a child run without its parent, in its root's place in line."""
 
         def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            journal.enlist(link, run_id, tenant, priority)
+            journal.place(link, run_id)
 
         await self._queued(Job(run_id, work))
 

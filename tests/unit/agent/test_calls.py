@@ -74,7 +74,7 @@ def test_a_call_with_the_same_limit_of_turns_builds_no_graph() -> None:
 
     for given in ({"instructions": "For Ada.", "seed": 1}, {"model": ScriptedModel(())}):
         assert recast(given).graph is agent.graph
-        assert recast(given).world.toolbox is own.world.toolbox
+        assert recast(given).resources.toolbox is own.resources.toolbox
     assert recast({"max_steps": 3}).graph is recast({"max_steps": 3, "seed": 1}).graph
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import tracemalloc
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -80,6 +83,33 @@ async def test_one_chat_object_asks_question_after_question(place: Place) -> Non
         assert 40 == len(await chat.messages())
 
     assert 39 == len(model.requests[-1].messages)
+
+
+async def test_a_late_question_keeps_and_takes_no_more_memory_than_an_early_one() -> None:
+    """The runs of a chat share what they begin with: a copy for each would grow with its square.
+
+    Bytes are counted and not time, because the same program takes the same.
+    """
+    peaks, kept = dict[int, list[int]](), dict[int, list[int]]()
+    chat = Agent(ScriptedModel(["answer"], restart=True), instructions="Be brief.").chat()
+    for number in range(330):
+        gc.collect()
+        if 20 <= number % 300 < 30:
+            tracemalloc.start()
+        await chat.send("question")
+        if not tracemalloc.is_tracing():
+            continue
+        _, peak = tracemalloc.get_traced_memory()
+        gc.collect()
+        now, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        peaks.setdefault(number // 300, []).append(peak)
+        kept.setdefault(number // 300, []).append(now)
+
+    for bytes_of in (peaks, kept):
+        early, late = (median(bytes_of[part]) for part in (0, 1))
+        # A copy of the messages alone would be 5,000 bytes: two each of 300 questions.
+        assert late - early < 1_500
 
 
 def test_a_chat_without_a_loop_goes_on_too(tmp_path: Path) -> None:

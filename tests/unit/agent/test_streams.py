@@ -342,6 +342,23 @@ async def test_closing_ends_the_tools_that_are_still_running() -> None:
     assert 0 == tasks_left()
 
 
+async def test_tools_of_a_stream_that_end_at_once_share_one_task() -> None:
+    """A run that can be stopped leaves a deaf tool behind; a tool that never waits pays nothing."""
+    tasks: list[asyncio.Task[object] | None] = []
+
+    async def note(arguments: object) -> str:
+        tasks.append(asyncio.current_task())
+        return "noted"
+
+    script = [*[reply(call("note")) for _ in range(3)], "done"]
+    one = agent(*script, tools=[tool_of("note", note)]).stream("go")
+    result = await one.result()
+
+    assert ("done", 3) == (result.text, len(tasks))
+    assert 1 == len({*tasks})
+    assert asyncio.current_task() not in tasks
+
+
 async def test_closing_ends_a_stream_that_another_task_drives() -> None:
     hanging = Hanging("one")
     one = agent(hanging.calls, tools=hanging.tools).stream("go")

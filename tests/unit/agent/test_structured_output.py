@@ -393,7 +393,7 @@ def refused(output: Output, text: str) -> str:
         ('{"city": "Oslo"} and more', "not valid JSON"),
         ('{"city": "\ud800"}', "not valid JSON"),
         ('{"city": "Oslo", "degrees": NaN}', "not valid JSON"),
-        ("[1]", "found [1]"),
+        ("[1]", "expected one JSON object"),
         ("{}", "'Weather': city: Field required. Answer again"),
         ('{"city": 3}', "city: Input should be a valid string, found 3"),
         ('{"city": "a", "degrees": 61}', "degrees: Input should be less than or equal to 60"),

@@ -22,6 +22,7 @@ from graphloop import (
 from graphloop.agent.callbacks import NOT_DONE, NOT_GOOD
 from graphloop.agent.final_answer import FINAL_ANSWER
 from graphloop.errors import ConfigError
+from graphloop.nodes import Compact, PrepareStep
 from graphloop.providers.script import Entry
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
@@ -390,6 +391,28 @@ def compacted(compact: Callable[[StepInfo], object]) -> tuple[RunResult, Scripte
     said = ScriptedModel(["done"])
     agent = Agent(said, compaction=TIGHT, compact=wrong(compact))
     return agent.generate_sync(messages=[UserMessage(LONG), UserMessage("go")]), said
+
+
+def test_a_window_that_is_left_out_is_the_smallest_published_one_of_the_models() -> None:
+    """A fallback model gets the same requests."""
+    access = {"api_key": "k", "compaction": Compaction()}
+    agent = Agent("openai:gpt-5-mini", fallback_models=["openai:gpt-4o"], **wrong(access))
+
+    prepare = agent.graph.nodes["prepare_step"]
+    assert isinstance(prepare, PrepareStep)
+    assert prepare.compaction == Compaction(context_window=128_000)
+
+
+@pytest.mark.parametrize("model", [ScriptedModel(["hi"]), "ollama:llama3"])
+def test_a_window_that_nobody_published_must_be_given(model: ScriptedModel | str) -> None:
+    with pytest.raises(ConfigError, match=r"expected `context_window`.*none is published for"):
+        Agent(model, compaction=Compaction())
+
+
+@pytest.mark.parametrize("node", [PrepareStep, Compact])
+def test_a_node_of_ones_own_graph_needs_the_window(node: type[PrepareStep | Compact]) -> None:
+    with pytest.raises(ConfigError, match="expected `context_window`"):
+        node(compaction=Compaction())
 
 
 @pytest.mark.parametrize("use", [at_once, later], ids=["sync", "async"])

@@ -13,6 +13,7 @@ from graphloop import Agent, engines
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client
 from tests.postgres_server import database
+from tests.temporal_server import namespace
 from tests.unit.cli.command_line import STORE, refused, shown, started, write
 
 DESK = """
@@ -69,6 +70,27 @@ def test_a_worker_of_dbos_drives_submitted_runs(postgres: str) -> None:
     assert process.returncode == 0, log
 
 
+def test_a_worker_of_temporal_drives_submitted_runs(temporal: str) -> None:
+    """The program that submits has nothing of Temporal; the store may be a file."""
+    options = (*STORE, "--engine", "temporal", "--temporal-address", temporal)
+    name = ("--temporal-namespace", namespace(temporal))
+    with started("worker", "desk.py", *options, *name, cwd=Path.cwd()) as process:
+        text = asyncio.run(submitted())
+        process.send_signal(signal.SIGTERM)
+        _, log = process.communicate()
+
+    assert text == "Done."
+    assert process.returncode == 0, log
+
+
+def test_a_worker_says_that_temporal_does_not_answer() -> None:
+    """Its address is that of a server, or a mistake."""
+    at = ("--temporal-address", "127.0.0.1:1")
+
+    assert "127.0.0.1:1" in refused("worker", "desk.py", *STORE, "--engine", "temporal", *at)
+    assert "--engine temporal" in refused("worker", "desk.py", *STORE, *at)
+
+
 def test_a_mistake_gets_a_hint(tmp_path: Path) -> None:
     """Nothing is served from a place that nobody else can submit to."""
     (tmp_path / "lines").mkdir()
@@ -78,14 +100,24 @@ def test_a_mistake_gets_a_hint(tmp_path: Path) -> None:
     assert "runs.db" in refused("worker", "desk.py", "--store", "lines")
 
 
-def test_an_engine_that_cannot_serve_the_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says which store it needs, or what to install."""
-    told = refused("worker", "desk.py", *STORE, "--engine", "dbos")
-    monkeypatch.setitem(sys.modules, "dbos", None)
-    monkeypatch.delitem(sys.modules, "graphloop.engines.dbos", raising=False)
-    monkeypatch.delattr(engines, "Dbos", raising=False)
-    missing = refused("worker", "desk.py", *STORE, "--engine", "dbos")
-
-    assert "postgresql://" in told
-    assert "pip install 'graphloop[dbos]'" in missing
+def test_an_engine_that_cannot_serve_the_store_is_refused() -> None:
+    """The error says which store it needs."""
+    assert "postgresql://" in refused("worker", "desk.py", *STORE, "--engine", "dbos")
     assert "pull" in refused("worker", "desk.py", *STORE, "--engine", "celery")
+
+
+@pytest.mark.parametrize(
+    ("option", "package", "module", "name"),
+    [("dbos", "dbos", "dbos", "Dbos"), ("temporal", "temporalio", "temporal_io", "TemporalIo")],
+)
+def test_an_engine_without_its_package_says_what_to_install(
+    option: str, package: str, module: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is an extra of its own."""
+    monkeypatch.setitem(sys.modules, package, None)
+    monkeypatch.delitem(sys.modules, f"graphloop.engines.{module}", raising=False)
+    monkeypatch.delattr(engines, name, raising=False)
+
+    missing = refused("worker", "desk.py", *STORE, "--engine", option)
+
+    assert f"pip install 'graphloop[{option}]'" in missing

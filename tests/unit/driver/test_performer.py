@@ -375,7 +375,7 @@ def test_conditions_are_told_gate_by_gate() -> None:
     event = performed(CheckCalls(1, 0, calls, (0, 1)), one, run)
 
     assert isinstance(event, CallsChecked)
-    assert [(("big",), ("big",)), ((), ())] == [one.held for one in event.checks]
+    assert [(("big",), ("big",)), ((), ())] == [one.met for one in event.checks]
     # What `broken` says nobody knows.
     assert [((), ()), (("big",), ("big",))] == [one.unmet for one in event.checks]
 
@@ -397,7 +397,7 @@ def test_a_gate_unknown_to_the_journal_decides_where_it_is_known() -> None:
 
     assert isinstance(event, CallsChecked)
     assert [gate.rules[:1], gate.rules[1:]] == [one.added for one in event.checks]
-    assert [(), ()] == [one.held for one in event.checks]
+    assert [(), ()] == [one.met for one in event.checks]
 
 
 def test_a_price_that_cannot_be_told_is_unknown() -> None:

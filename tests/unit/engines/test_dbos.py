@@ -102,7 +102,7 @@ async def test_a_program_without_rights_in_the_schema_of_dbos_enqueues(dbos_data
         inside = link.execute(LEGS).fetchall()
         link.rollback()
 
-    assert inside == [("r:0", "ENQUEUED", 100), ("r:1", "ENQUEUED", 100)]
+    assert inside == [("r:0", "ENQUEUED", 100), ("r:1", "ENQUEUED", 10)]
 
 
 async def test_a_leg_that_was_lost_before_its_claim_is_driven(dbos_database: str) -> None:

@@ -8,19 +8,21 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
 from graphloop import Agent, Tool, ToolContext, tool
-from graphloop.engines import Dbos, Engine, Legs, Pull
+from graphloop.engines import Dbos, Engine, Legs, Pull, TemporalIo
 from graphloop.errors import Overloaded
 from graphloop.policy import ask
 from graphloop.stores import PostgresStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client, Worker
 from tests.postgres_server import database
+from tests.temporal_server import namespace
 
 SAID = "Done."
 PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
@@ -61,16 +63,29 @@ class Scene:
             await store.aclose()
 
 
-@pytest.fixture(params=["pull on sqlite", "pull on postgres", "dbos"])
+@pytest.fixture(
+    params=[
+        "pull on sqlite",
+        "pull on postgres",
+        "dbos",
+        "temporal on sqlite",
+        "temporal on postgres",
+    ]
+)
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     """Return each engine on each store that it works with."""
-    if request.param == "pull on sqlite":
-        return Scene(lambda: SqliteStore(tmp_path / "runs.db", durability="process"), Pull)
-    if request.param == "dbos":
+    name, _, kind = request.param.partition(" on ")
+    engine: Callable[[Legs], Engine] = Pull
+    if name == "temporal":
+        server = request.getfixturevalue("temporal")
+        engine = partial(TemporalIo, address=server, namespace=namespace(server))
+    if kind == "sqlite":
+        return Scene(lambda: SqliteStore(tmp_path / "runs.db", durability="process"), engine)
+    if name == "dbos":
         dsn = request.getfixturevalue("dbos_database")
         return Scene(lambda: PostgresStore(dsn), Dbos)
     dsn = database(request.getfixturevalue("postgres"))
-    return Scene(lambda: PostgresStore(dsn), Pull)
+    return Scene(lambda: PostgresStore(dsn), engine)
 
 
 @asynccontextmanager
@@ -142,6 +157,19 @@ async def test_a_run_that_is_submitted_later_is_driven(scene: Scene) -> None:
         return await scene.statuses() == ["done", "done"]
 
     await served(scene.worker(agent), done)
+    await scene.close()
+
+
+async def test_a_run_that_waits_for_people_ends_at_its_deadline(scene: Scene) -> None:
+    """No leg waits for it meanwhile, so the engine has to come back to it by time."""
+    desk = Desk()
+    await desk.agent.runs(scene.store).submit("Pay.", deadline_s=0.5)
+
+    async def done() -> bool:
+        return await scene.statuses() == ["failed"]
+
+    await served(scene.worker(desk.agent), done)
+    assert not desk.paid
     await scene.close()
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.limits.model_price import ModelPrice
+from graphloop.spending import UsageDetails
 from graphloop.values import Usage
 
 MANY = 1_000_000
@@ -43,8 +44,54 @@ def test_reasoning_is_paid_once() -> None:
     assert ModelPrice(0, 10).cost_usd(Usage(0, MANY, reasoning_tokens=MANY)) == 10.0
 
 
+MIXED = Usage(
+    10 * MANY,
+    10 * MANY,
+    0,
+    10 * MANY,
+    details=UsageDetails(
+        input_audio_tokens=5 * MANY,
+        cache_audio_read_tokens=2 * MANY,
+        cache_write_1h_tokens=MANY,
+        output_audio_tokens=MANY,
+        output_image_tokens=MANY,
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("own", "more"),
+    [
+        ({}, 0.0),
+        ({"audio_input_usd": 11.0}, 3 * 10.0),
+        ({"cache_write_1h_usd": 6.0}, 5.0),
+        ({"audio_output_usd": 22.0}, 20.0),
+        ({"image_output_usd": 32.0}, 30.0),
+        ({"audio_output_usd": 0.0, "image_output_usd": 0.0}, -4.0),
+    ],
+)
+def test_what_has_a_price_of_its_own_is_paid_once(own: dict[str, float], more: float) -> None:
+    """Sound, pictures and long caches are among the other counts."""
+    assert ModelPrice(1.0, 2.0, **own).cost_usd(MIXED) == pytest.approx(40.0 + more)
+
+
+def test_more_sound_than_tokens_costs_no_less_than_nothing() -> None:
+    """A server may tell counts that contradict each other."""
+    odd = Usage(MANY, 0, details=UsageDetails(input_audio_tokens=9 * MANY))
+
+    assert ModelPrice(1.0, 2.0, audio_input_usd=0.0).cost_usd(odd) == 0.0
+    odd = Usage(MANY, 0, details=UsageDetails(cache_audio_read_tokens=9 * MANY))
+    assert ModelPrice(1.0, 2.0, audio_input_usd=9.0).cost_usd(odd) == 1.0
+
+
+def test_the_dearest_token_bounds_all() -> None:
+    price = ModelPrice(1.0, 2.0, audio_input_usd=11.0, image_output_usd=32.0)
+
+    assert (11.0, 32.0) == (price.input_max_usd, price.output_max_usd)
+
+
 @pytest.mark.parametrize("wrong", [-0.01, inf, nan, "3", True])
-@pytest.mark.parametrize("field", ["input_usd", "output_usd", "cache_read_usd", "cache_write_usd"])
+@pytest.mark.parametrize("field", ["input_usd", "output_usd", "cache_read_usd", "audio_output_usd"])
 def test_what_is_no_price_is_refused_by_name(field: str, wrong: object) -> None:
     """A budget that counts with NaN is never over."""
     prices: dict[str, Any] = {"input_usd": 1, "output_usd": 1, field: wrong}

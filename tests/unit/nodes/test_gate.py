@@ -160,10 +160,10 @@ LARGE = (Rule("deny", ("*",), "large"), Rule("ask", ("*",)))
     [
         (Gate(), (), CallCheck(needs_approval=True), "run"),
         (Gate(), (), CallCheck("amount: too big"), "invalid"),
-        (Gate(rules=LARGE), (), CallCheck(held=((),), unmet=(("large",),)), "run"),
-        (Gate(rules=LARGE), (), CallCheck(held=(("large",),), unmet=((),)), "deny"),
-        (Gate(rules=LARGE), (), CallCheck(held=((),), unmet=((),)), "deny"),
-        (Gate(), (LARGE,), CallCheck(held=(("large",),), unmet=((),)), "deny"),
+        (Gate(rules=LARGE), (), CallCheck(met=((),), unmet=(("large",),)), "run"),
+        (Gate(rules=LARGE), (), CallCheck(met=(("large",),), unmet=((),)), "deny"),
+        (Gate(rules=LARGE), (), CallCheck(met=((),), unmet=((),)), "deny"),
+        (Gate(), (LARGE,), CallCheck(met=(("large",),), unmet=((),)), "deny"),
         (Gate(), (), BROKEN, "invalid"),
     ],
     ids=["fine", "invalid", "within", "beyond", "not known", "beyond the parent's", "unchecked"],
@@ -172,7 +172,7 @@ def test_what_a_human_has_edited_is_checked_and_judged_again(
     gate: Gate, above: tuple[tuple[Rule, ...], ...], check: CallCheck | Failure, kind: str
 ) -> None:
     """An approver, or whoever speaks for one, is no way around a gate, nor around a parent's."""
-    first = CallCheck(needs_approval=True, held=((),), unmet=(("large",),))
+    first = CallCheck(needs_approval=True, met=((),), unmet=(("large",),))
     asked = ruled(gate, "read", "write", checks=[first, first], above=above)
     assert isinstance(asked, Wait)
     (question, other) = asked.effects
@@ -279,7 +279,7 @@ def test_the_strictest_word_of_all_levels_counts(
 
 
 @pytest.mark.parametrize(
-    ("held", "unmet", "kind"),
+    ("met", "unmet", "kind"),
     [
         ((("small",),), ((),), "run"),
         (((),), (("small",),), "deny"),
@@ -290,12 +290,12 @@ def test_the_strictest_word_of_all_levels_counts(
     ],
 )
 def test_a_condition_allows_only_where_it_is_known_to_hold(
-    held: tuple[tuple[str, ...], ...], unmet: tuple[tuple[str, ...], ...], kind: str
+    met: tuple[tuple[str, ...], ...], unmet: tuple[tuple[str, ...], ...], kind: str
 ) -> None:
     """One that failed, or that nobody looked at, has allowed nothing."""
     gate = Gate(rules=(Rule("allow", ("*",), "small"),))
 
-    reaction = ruled(gate, "read", checks=[CallCheck(held=held, unmet=unmet)])
+    reaction = ruled(gate, "read", checks=[CallCheck(met=met, unmet=unmet)])
 
     assert [kind] == kinds(reaction)
 
@@ -577,7 +577,7 @@ def test_an_edit_is_judged_by_every_gate_that_the_call_has_passed() -> None:
     """A person at the second gate is no way around the first."""
     asks = Gate("people", rules=(Rule("ask", ("*",)),))
     limit = Gate("limits", rules=(Rule("deny", ("read",), "large"), Rule("allow", ("*",))))
-    small = CallCheck(held=((),), unmet=(("large",),))
+    small = CallCheck(met=((),), unmet=(("large",),))
     entered = limit.enter(replied(reply(call("read"))))
     assert isinstance(entered, Wait)
     let = limit.on(entered.run, CallsChecked(1.0, 1, (small,)), entered.effects[0])
@@ -589,7 +589,7 @@ def test_an_edit_is_judged_by_every_gate_that_the_call_has_passed() -> None:
     (question,) = asked.effects
     again = asks.on(asked.run, Decided(2.0, question.id, True, "", '{"x": 9}'), question)
     assert isinstance(again, Wait)
-    large = CallCheck(held=(("large",),), unmet=((),))
+    large = CallCheck(met=(("large",),), unmet=((),))
 
     left = asks.on(again.run, CallsChecked(3.0, 9, (large,)), again.effects[0])
 

@@ -34,8 +34,8 @@ def test_a_run_that_waits_for_a_summary_is_in_the_turn_it_will_open() -> None:
     run = walk(graph, messages=messages)[-1].run
 
     assert "compact" == run.node
-    assert (-1, 0) == (run.turn.number, latest_turn(graph, run))
-    assert latest_turn(graph, fresh()) == 0
+    assert (-1, 0) == (run.turn.number, latest_turn(graph.nodes[run.node], run))
+    assert latest_turn(None, fresh()) == 0
 
 
 def test_handed_in_messages_count_before_a_first_step_made_them_shorter() -> None:
@@ -46,7 +46,7 @@ def test_handed_in_messages_count_before_a_first_step_made_them_shorter() -> Non
     first = walk(graph, messages=messages)[0]
 
     assert isinstance(first.event, Started)
-    sizes = compacted(graph, None, first.event, first.run)
+    sizes = compacted(None, None, first.event, first.run)
 
     assert sizes is not None
     assert (estimate(messages), len(messages)) == (sizes.tokens_before, sizes.messages_before)
@@ -63,7 +63,7 @@ def test_calls_that_were_handed_in_count_as_messages_again_once_they_are_settled
     steps = walk(graph, checked(CallCheck()), returned("y" * 1_000), messages=handed_in)
     last = steps[-1]
 
-    sizes = compacted(graph, steps[-2].run, last.event, last.run)
+    sizes = compacted(graph.nodes[steps[-2].run.node], steps[-2].run, last.event, last.run)
 
     assert sizes is not None
     assert 6 == sizes.messages_before == sizes.messages_after
@@ -117,7 +117,7 @@ def test_a_conversation_of_the_caller_s_counts_as_it_was_put_there() -> None:
     steps = walk(graph, said("hm"), steered(messages=instead), setup=attended)
     last = steps[-1]
 
-    sizes = compacted(graph, steps[-2].run, last.event, last.run)
+    sizes = compacted(graph.nodes[steps[-2].run.node], steps[-2].run, last.event, last.run)
 
     assert sizes is not None
     assert (estimate(instead), len(instead)) == (sizes.tokens_before, sizes.messages_before)

@@ -101,12 +101,12 @@ def test_a_decision_depends_only_on_the_conditions_that_were_asked(
     policy: Policy, tool: str, data: st.DataObject
 ) -> None:
     """So a driver calls no user function in vain, and forgets none that matters."""
-    held = data.draw(st.sets(st.sampled_from(sorted(policy.conditions) or ["x"])))
+    met = data.draw(st.sets(st.sampled_from(sorted(policy.conditions) or ["x"])))
     needed = policy.asked(tool)
 
-    decided = policy.decide(tool, held)
+    decided = policy.decide(tool, met)
 
-    assert decided == policy.decide(tool, held.intersection(needed))
+    assert decided == policy.decide(tool, met.intersection(needed))
     assert len(needed) == len(set(needed))
 
 
@@ -117,12 +117,12 @@ def test_a_call_is_allowed_only_if_no_failed_condition_could_matter(
     """CONTRACT property 9: everything fails closed."""
     conditions = st.sets(st.sampled_from(sorted(policy.conditions) or ["x"]))
     failed = data.draw(conditions)
-    held = data.draw(conditions) - failed
+    met = data.draw(conditions) - failed
 
-    decided = policy.decide(tool, held, failed)
+    decided = policy.decide(tool, met, failed)
 
     truths = data.draw(conditions) & failed
-    allowed = policy.decide(tool, held | truths).verdict == "allow"
+    allowed = policy.decide(tool, met | truths).verdict == "allow"
     assert allowed or decided.verdict != "allow"
 
 

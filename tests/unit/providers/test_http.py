@@ -279,7 +279,7 @@ async def test_a_call_given_up_between_attempts_leaves_nothing_open() -> None:
 
     async with WireServer([Answer(sse(SPENT, DOWN))]) as server:
         provider = HttpProvider(
-            EchoWire(), Endpoint(server.url, KEY), world=HttpEnvironment(sleep=forever)
+            EchoWire(), Endpoint(server.url, KEY), environment=HttpEnvironment(sleep=forever)
         )
         stream = provider.session().stream(ASK)
         assert await anext(stream) == UsageSoFar(Usage(5))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.limits.model_price import ModelPrice
-from graphloop.providers.prices import price, price_with
+from graphloop.providers.prices import price, price_with, published_windows
 from graphloop.values import AssistantMessage, FinishReason, Reply, Usage
 
 MANY = 1_000_000
@@ -100,3 +100,23 @@ def test_a_table_changed_later_changes_no_price() -> None:
 
     reply = Reply(AssistantMessage(()), FinishReason.STOP, Usage(MANY), model="m")
     assert price_of(reply) == 1
+
+
+@pytest.mark.parametrize(
+    ("label", "window"),
+    [
+        ("openai:gpt-4o", 128_000),
+        ("openai:gpt-4o-2024-08-06", 128_000),
+        ("anthropic:claude-opus-4-1", 200_000),
+        ("openai:my-own-tuned-model", None),
+        ("ollama:gpt-4o", None),
+        ("script:answers.yaml", None),
+        ("gpt-4o", None),
+        ("", None),
+    ],
+)
+def test_a_context_window_is_the_published_one_of_the_service(
+    label: str, window: int | None
+) -> None:
+    """A server on this machine may give a model of any name any window."""
+    assert {label: window} == published_windows([label])

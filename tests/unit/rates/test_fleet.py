@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, EndReason
+from graphloop.driver import Fleet
 from graphloop.events import ChildEnded, EffectFailed, ModelReplied
 from graphloop.limits import Rate
 from graphloop.providers import Waiting
@@ -122,9 +123,8 @@ async def test_a_postponed_call_waits_in_place_while_others_are_at_work() -> Non
     await store.metered(["near requests"], lambda _, now: ({"near requests": now + 0.5}, 0))
     run_id = await agent.runs(store).submit("Go.")
 
-    result = await agent.runs(store, pace=FleetPace(RateDesk(store, patience_s=0.0), {})).resume(
-        run_id
-    )
+    fleet = Fleet(pace=FleetPace(RateDesk(store, patience_s=0.0), {}))
+    result = await agent.runs(store, fleet=fleet).resume(run_id)
 
     assert (result.end_reason, result.text) == (EndReason.COMPLETED, "Done.")
 

@@ -290,7 +290,7 @@ async def test_a_newer_schema_is_refused(dsn: str, link: Link) -> None:
     link.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
     store = PostgresStore(dsn)
 
-    with pytest.raises(StoreError, match="schema version 99, expected 1"):
+    with pytest.raises(StoreError, match="schema version 99, expected 2"):
         await store.runs()
     await store.aclose()
 

@@ -9,7 +9,7 @@ import pytest
 
 from graphloop.errors import StoreError
 from graphloop.stores.sqlite_journal import Addition, append
-from graphloop.stores.sqlite_leases import Tenant
+from graphloop.stores.sqlite_leases import Tenant, claim
 from graphloop.stores.sqlite_schema import open_writer
 
 TENANT = Tenant(30.0, lambda: 7.0)
@@ -42,3 +42,17 @@ def test_a_taken_run_id_is_told_from_a_second_writer(tmp_path: Path) -> None:
             append(connection, TENANT, [Addition("r", 1, (("Started", b"two"),))])
         with pytest.raises(StoreError, match="number 2, not 3: another driver is writing to it"):
             append(connection, TENANT, [Addition("r", 3, (("Started", b"two"),))])
+
+
+def test_the_first_append_of_a_claim_changes_only_its_own_run(tmp_path: Path) -> None:
+    """Two drivers of two runs have the same epoch, and each is at its first event."""
+    mine, other = Tenant(30.0, lambda: 7.0), Tenant(90.0, lambda: 9.0)
+    with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
+        other.epochs["other"] = claim(connection, other, "other")
+        mine.epochs["mine"] = claim(connection, mine, "mine")
+
+        append(connection, mine, [Addition("mine", 1, (("Started", b"one"),), "g")])
+
+        assert [("mine", "g", 2, 37.0), ("other", "", 1, 99.0)] == connection.execute(
+            "SELECT run_id, graph, next_seq, lease_until FROM run ORDER BY run_id"
+        ).fetchall()

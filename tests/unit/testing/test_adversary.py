@@ -86,7 +86,7 @@ def test_conditions_of_a_gate_hold_do_not_hold_and_fail() -> None:
         except RuntimeError:
             continue
         if not check.problem:
-            told.add((check.held, check.unmet))
+            told.add((check.met, check.unmet))
 
     assert {((("large",),), ((),)), (((),), (("large",),)), (((),), ((),))} == told
 

@@ -168,7 +168,7 @@ prompt: Say hello.
 start: p
 tools: [look_up]
 agents:
-  writer: {given: true, description: writes, takes_over: true}
+  writer: {given: true, description: writes, takes_over: true, place: anywhere}
   judge:
     graph:
       {name: j, start: a, nodes: {a: {use: append}}, edges: {a: {else: END}}}
@@ -214,7 +214,7 @@ def test_a_loaded_topology_keeps_the_rest_of_its_file() -> None:
     before = replace(loaded.document, agents={}, rules=Rules())
     assert before == replace(told, graph=before.graph, agents={}, rules=Rules())
     entry = told.agents["writer"]
-    assert ("writes", True) == (entry.description, entry.takes_over)
+    assert ("writes", True, "anywhere") == (entry.description, entry.takes_over, entry.place)
     assert loaded.document.agents["judge"] == told.agents["judge"]
     assert made == load(dump(made, registry=own), registry=own)
     promised = contract_of(made.nodes["both"])

@@ -12,11 +12,12 @@ import pytest
 from graphloop import Agent, ToolContext, tool
 from graphloop.errors import ConfigError, Overloaded
 from graphloop.policy import ask
+from graphloop.run import EndReason, Run
 from graphloop.stores import Catalog, JsonlStore, MemoryStore, PostgresStore, SqliteStore, Store
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from graphloop.workers import Worker
-from tests.postgres_server import database
+from tests.postgres_server import database, set_clock
 
 SAID = "Done."
 PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
@@ -58,6 +59,10 @@ async def served(worker: Worker, done: Callable[[], Awaitable[bool]]) -> None:
 def calls_of(name: str) -> dict[str, object]:
     """Return the scripted reply that calls a tool without arguments."""
     return {"calls": [{"name": name, "arguments": {}}]}
+
+
+def reason_of(run: Run[Any]) -> EndReason | None:
+    return None if run.ending is None else run.ending.reason
 
 
 def replies(*texts: object) -> ScriptedModel:
@@ -108,8 +113,78 @@ async def test_a_run_is_submitted_for_a_tenant(shared: Open, tmp_path: Path) -> 
     for wrong in (101, -101):
         with pytest.raises(ConfigError, match=r"`priority`.*100"):
             await runs.submit("Go.", priority=wrong)
-    with pytest.raises(ConfigError, match="`tenant` and `priority`"):
+    with pytest.raises(ConfigError, match="`tenant`, `priority` and"):
         await agent.runs(JsonlStore(tmp_path)).submit("Go.", tenant="acme")
+
+
+async def test_a_run_ends_at_its_deadline(shared: Open, tmp_path: Path) -> None:
+    """Before it begins, or while it is driven: the tool would never end."""
+    store = shared()
+
+    @tool
+    async def wait() -> str:
+        """Wait for ever."""
+        await asyncio.Event().wait()
+        return "never"
+
+    agent = Agent(replies(calls_of("wait"), SAID), tools=[wait])
+    await agent.runs(store).submit("Wait.", run_id="driven", deadline_s=0.3)
+    await agent.runs(store).submit("Wait.", run_id="late", deadline_s=1e-9)
+
+    async def done() -> bool:
+        return {one.status for one in await store.overview()} == {"failed"}
+
+    await served(Worker([agent], shared(), poll_s=0.001), done)
+
+    driven, late = [await agent.runs(store).replay(each) for each in ("driven", "late")]
+    assert [reason_of(driven), reason_of(late)] == [EndReason.TIMEOUT] * 2
+    assert not late.spent.usage.total_tokens
+    with pytest.raises(ConfigError, match="`deadline_s`: expected a positive number, found 0"):
+        await agent.runs(store).submit("Pay.", deadline_s=0)
+    with pytest.raises(ConfigError, match="`tenant`, `priority` and `deadline_s`"):
+        await agent.runs(JsonlStore(tmp_path)).submit("Pay.", deadline_s=1)
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+async def test_a_parked_run_ends_at_its_deadline(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Also if its first worker is gone, and a person answers too late: the tool does not run."""
+    now, paid = {"s": 1e9}, list[int]()
+    memory = MemoryStore(clock=lambda: now["s"])
+    dsn = database(request.getfixturevalue("postgres")) if kind == "postgres" else ""
+
+    def opened() -> MemoryStore | SqliteStore | PostgresStore:
+        if kind == "memory":
+            return memory
+        if kind == "postgres":
+            set_clock(dsn, now["s"])
+            return PostgresStore(dsn)
+        return SqliteStore(tmp_path / "runs.db", clock=lambda: now["s"])
+
+    @tool(needs_approval=True)
+    def pay(amount: int) -> str:
+        """Pay."""
+        paid.append(amount)
+        return "paid"
+
+    agent, store = Agent(replies(PAYS, SAID), tools=[pay]), opened()
+    for run_id in ("r1", "r2"):
+        await agent.runs(store).submit("Pay.", run_id=run_id, deadline_s=60)
+        assert await Worker([agent], store).drive(run_id) == "parked"
+    now["s"] += 59.0
+    assert not await opened().ready({"agent"}, 9)
+    now["s"] += 1.0
+    store = opened()
+    await agent.runs(store).approve("r2", "c0.0")
+
+    for run_id in await store.ready({"agent"}, 9):
+        assert await Worker([agent], store).drive(run_id) == "over"
+
+    for run_id in ("r1", "r2"):
+        run = await agent.runs(store).replay(run_id)
+        assert (reason_of(run), await status_of(store, run_id)) == (EndReason.TIMEOUT, "failed")
+    assert not paid
 
 
 async def test_an_approval_wakes_the_run(shared: Open) -> None:
