@@ -44,6 +44,7 @@ from graphloop.values import (
     ToolSpec,
     UserMessage,
 )
+from tests.for_each import for_each
 from tests.google_talk import FORMS, GOOGLE, ITEMS, WIRE, Form, body, recorded, stream
 from tests.transcripts import decoded
 from tests.wire_server import Answer, Request, WireServer, json_answer
@@ -116,7 +117,7 @@ def assert_same(chunks: Sequence[GenerateContentResponse], reply: Reply, name: s
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ITEMS)
+@for_each("name", ITEMS)
 def test_every_chunk_is_one_of_the_wire(name: str, form: Form) -> None:
     """The SDK's types refuse fields that they do not know; a wrong fixture would prove nothing."""
     for chunk in stream(ITEMS[name], form):
