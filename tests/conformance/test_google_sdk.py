@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -33,6 +34,7 @@ from graphloop.values import (
     Message,
     ModelRequest,
     OutputSpec,
+    Reply,
     Settings,
     SystemMessage,
     TextPart,
@@ -42,6 +44,7 @@ from graphloop.values import (
     ToolSpec,
     UserMessage,
 )
+from tests.for_each import for_each
 from tests.google_talk import FORMS, GOOGLE, ITEMS, WIRE, Form, body, recorded, stream
 from tests.transcripts import decoded
 from tests.wire_server import Answer, Request, WireServer, json_answer
@@ -50,17 +53,20 @@ PAY = ToolSpec("pay", "Pay.", '{"type":"object","properties":{"to":{"type":"stri
 
 
 async def theirs(
-    answer: Answer, config: GenerateContentConfig | None = None
-) -> tuple[list[GenerateContentResponse], Request]:
-    """Return what the SDK's own client reads of `answer`, and what it asked."""
-    async with WireServer([answer]) as server:
+    *answers: Answer, config: GenerateContentConfig | None = None
+) -> list[tuple[list[GenerateContentResponse], Request]]:
+    """Return what the SDK's own client reads of each answer, and what it asked."""
+    async with WireServer(answers) as server:
         once = HttpRetryOptions(attempts=1)
         options = HttpOptions(base_url=server.url, api_version="v1beta", retry_options=once)
         async with Client(api_key="k", vertexai=False, http_options=options).aio as client:
-            chunks = await client.models.generate_content_stream(
-                model="gemini-3-flash", contents="Hi", config=config
-            )
-            return [chunk async for chunk in chunks], server.requests[0]
+            read: list[tuple[list[GenerateContentResponse], Request]] = []
+            for _ in answers:
+                chunks = await client.models.generate_content_stream(
+                    model="gemini-3-flash", contents="Hi", config=config
+                )
+                read.append(([chunk async for chunk in chunks], server.requests[-1]))
+            return read
 
 
 # The SDK leaves partial arguments to its caller.
@@ -70,14 +76,21 @@ WHOLE: tuple[Form, ...] = tuple(
 
 
 @pytest.mark.parametrize("form", WHOLE)
-@pytest.mark.parametrize("name", ITEMS)
-def test_the_official_sdk_reads_the_same_reply(name: str, form: Form) -> None:
+def test_the_official_sdk_reads_the_same_replies(form: Form) -> None:
     """What we make of a stream is what its inventor makes of it."""
-    whole = recorded(stream(ITEMS[name], form))
-    _, reply = decoded(WIRE, whole)
+    streams = {name: recorded(stream(items, form)) for name, items in ITEMS.items()}
 
-    chunks, request = asyncio.run(theirs(Answer([whole])))
+    read = asyncio.run(theirs(*[Answer([whole]) for whole in streams.values()]))
 
+    for (name, whole), (chunks, request) in zip(streams.items(), read, strict=True):
+        _, reply = decoded(WIRE, whole)
+        assert request.path == WIRE.path
+        assert request.headers["x-goog-api-key"] == WIRE.headers("k")["x-goog-api-key"]
+        assert_same(chunks, reply, name)
+
+
+def assert_same(chunks: Sequence[GenerateContentResponse], reply: Reply, name: str) -> None:
+    """Assert that the SDK has read what our reply holds."""
     parts = [
         part
         for chunk in chunks
@@ -86,7 +99,7 @@ def test_the_official_sdk_reads_the_same_reply(name: str, form: Form) -> None:
     ]
     said = "".join(part.text for part in parts if part.text and not part.thought)
     thought = "".join(part.text for part in parts if part.text and part.thought)
-    assert said == reply.message.text
+    assert said == reply.message.text, name
     assert thought == "".join(part.text for part in reply.message.parts if part.type == "reasoning")
     calls = [part.function_call for part in parts if part.function_call]
     assert [(call.id or "", call.name, call.args or {}) for call in calls] == [
@@ -101,12 +114,10 @@ def test_the_official_sdk_reads_the_same_reply(name: str, form: Form) -> None:
     assert output == ours.output_tokens
     assert used.total_token_count == ours.total_tokens
     assert chunks[-1].model_version == reply.model
-    assert request.path == WIRE.path
-    assert request.headers["x-goog-api-key"] == WIRE.headers("k")["x-goog-api-key"]
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", ITEMS)
+@for_each("name", ITEMS)
 def test_every_chunk_is_one_of_the_wire(name: str, form: Form) -> None:
     """The SDK's types refuse fields that they do not know; a wrong fixture would prove nothing."""
     for chunk in stream(ITEMS[name], form):
@@ -213,7 +224,7 @@ def test_a_request_is_what_the_official_sdk_sends() -> None:
         response_json_schema=schema,
     )
 
-    _, request = asyncio.run(theirs(Answer([GOOGLE["text"]]), config))
+    ((_, request),) = asyncio.run(theirs(Answer([GOOGLE["text"]]), config=config))
 
     ours = body(
         ModelRequest(

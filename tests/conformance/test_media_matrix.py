@@ -36,6 +36,7 @@ from graphloop.values import (
     ToolResult,
     UserMessage,
 )
+from tests.for_each import for_each
 from tests.strategies import media_sources
 
 Json: TypeAlias = Mapping[str, object]
@@ -134,9 +135,9 @@ WIRES: Mapping[str, Row] = {
 }
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("source", SOURCES)
-@pytest.mark.parametrize("media_type", TYPES)
+@for_each("place", PLACES)
+@for_each("source", SOURCES)
+@for_each("media_type", TYPES)
 @pytest.mark.parametrize("wire", WIRES)
 def test_media_is_sent_as_the_wire_wants_or_refused(
     wire: str, media_type: str, source: str, place: str

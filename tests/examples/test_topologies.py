@@ -19,10 +19,11 @@ from graphloop.testing import assert_safe, fuzz
 from graphloop.topology.loaded import Topology, dump, load
 from tests.examples.gallery import GALLERY, NAMES, Exhibit, exhibits, page
 from tests.property.test_diagrams import dot_table, mermaid_table, table
+from tests.sizes import sized
 from tests.unit.cli.command_line import graphloop
 
 LINES_MAX = 60
-SEEDS = 200
+SEEDS = sized(60, 1_000)
 README = GALLERY / "README.md"
 ANSWERS = {
     "prompt_chain": "Sunlight is a box of colours. Air tosses the blue ones about, so blue rains "
@@ -137,7 +138,7 @@ def test_its_file_says_the_same(exhibit: Exhibit) -> None:
 
 
 def test_no_world_breaks_it(exhibit: Exhibit) -> None:
-    """200 hostile worlds: models, tools, people and crashes."""
+    """Many hostile worlds: models, tools, people and crashes."""
     tools = () if isinstance(exhibit.loop, Agent) else exhibit.target.tools
     rules = exhibit.graph.rules if isinstance(exhibit.graph, Topology) else ()
 

@@ -28,6 +28,7 @@ from graphloop.stores.codec import Codec
 from graphloop.testing.sim import Simulation
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import evolve
+from tests.for_each import for_each
 from tests.runs import changed
 from tests.strategies import (
     Adversary,
@@ -106,7 +107,7 @@ def crashed(adversary: Adversary, crashes: tuple[int, ...], calm: Simulation[Non
     assert told(calm) == told(simulation)
 
 
-@pytest.mark.parametrize("pair", list(combinations(range(1, 30), 2)))
+@for_each("pair", list(combinations(range(1, 30), 2)))
 def test_any_two_crashes_come_to_the_same_history(pair: tuple[int, int]) -> None:
     """The second crash, while recovering from the first, is the one nobody tests."""
     calm = MIXED.run(loop(), seed=7)

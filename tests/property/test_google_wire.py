@@ -36,6 +36,7 @@ from graphloop.values import (
     ToolSpec,
     UserMessage,
 )
+from tests.for_each import for_each
 from tests.google_talk import (
     FORMS,
     GOOGLE,
@@ -221,7 +222,7 @@ def test_a_stream_says_the_same_wherever_it_is_cut_in_pieces(
     assert decoded(WIRE, *in_pieces(whole, cuts)) == decoded(WIRE, whole)
 
 
-@pytest.mark.parametrize("name", sorted(GOOGLE))
+@for_each("name", sorted(GOOGLE))
 @pytest.mark.parametrize("form", FORMS)
 def test_a_stream_cut_before_its_last_event_is_no_answer(name: str, form: Form) -> None:
     """At each event: an error, never a reply."""

@@ -23,6 +23,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.values import Usage
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.regressions.worlds import paired
+from tests.sizes import NIGHTLY
 
 Disk: TypeAlias = MemoryStore | SqliteStore
 
@@ -202,8 +203,10 @@ async def at_every_moment(
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["kept before", "kept after"])
-@pytest.mark.parametrize("on_file", [True, False], ids=["file", "memory"])
-@pytest.mark.parametrize("plan", [ONE, TWO], ids=["one child", "two children"])
+@pytest.mark.parametrize(
+    ("plan", "on_file"),
+    [(ONE, False), (TWO, True), *([(ONE, True), (TWO, False)] if NIGHTLY else [])],
+)
 @pytest.mark.parametrize("scenario", [aborted, left])
 def test_a_stop_keeps_a_child_s_journal_and_run_the_same(
     scenario: Callable[..., Awaitable[bool]],

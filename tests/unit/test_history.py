@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.run import BLOCK, History
+from tests.for_each import for_each
 
 chunks = st.lists(st.lists(st.integers(), max_size=2 * BLOCK + 1), max_size=6)
 BORDERS = (0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK + 1, BLOCK**2 - 1, BLOCK**2, BLOCK**2 + 1)
@@ -44,7 +45,7 @@ def test_appending_leaves_older_versions_as_they_are(first: int, second: int) ->
     assert (*range(first), -1) == tuple(right)
 
 
-@pytest.mark.parametrize("size", BORDERS)
+@for_each("size", BORDERS)
 @pytest.mark.parametrize("grown", BORDERS)
 def test_a_history_starts_with_every_history_it_grew_from(size: int, grown: int) -> None:
     """Encoders trust this to send cached bytes."""

@@ -10,10 +10,11 @@ from graphloop.run import INTERRUPTED, STOPPED, Ending, EndReason, ended_by, evo
 from graphloop.spending import Spent
 from graphloop.turn import Turn
 from graphloop.values import ToolResult, ToolSpecs
+from tests.for_each import for_each
 from tests.strategies import call, fresh, spec
 
 
-@pytest.mark.parametrize("later", [None, *map(Ending, EndReason)])
+@for_each("later", [None, *map(Ending, EndReason)])
 @pytest.mark.parametrize("reason", EndReason)
 def test_a_run_that_was_stopped_stays_so(reason: EndReason, later: Ending | None) -> None:
     """Whatever its table does with it afterwards: it starts nothing, so it comes to no bound."""

@@ -6,7 +6,6 @@ import asyncio
 import json
 import operator
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from graphloop.states import reduce
 from graphloop.testing import ScriptedModel
 from graphloop.topology import dump, load
 from tests.strategies import call, reply
+from tests.warm_python import warm_python
 
 
 @dataclass
@@ -414,7 +414,7 @@ def test_a_killed_map_goes_on_with_the_items_that_have_no_result(tmp_path: Path)
     def ran(die_at: int, word: str) -> subprocess.CompletedProcess[str]:
         arguments = [str(program), str(store), str(heard), str(die_at), word]
         return subprocess.run(
-            [sys.executable, *arguments], capture_output=True, text=True, check=False
+            [*warm_python(), *arguments], capture_output=True, text=True, check=False
         )
 
     deaths = [ran(3, "start"), ran(6, "resume"), ran(9, "resume")]

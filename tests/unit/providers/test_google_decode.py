@@ -28,6 +28,7 @@ from graphloop.providers.base import (
 )
 from graphloop.providers.google.wire import GOOGLE_WORDS, GoogleGemini
 from graphloop.values import FinishReason, OpaquePart, Reply, TextPart, ToolCall, Usage
+from tests.for_each import for_each
 from tests.google_talk import FORMS, ITEMS, PIXEL, WIRE, Form, call, chunk, stream
 from tests.transcripts import heard
 
@@ -50,7 +51,7 @@ FINISHED = {
 }
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@for_each("name", ITEMS)
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_of_a_stream_gives_the_same_reply(form: Form, name: str) -> None:
     """Models and options decide where a stream is cut; the parts are the same."""
@@ -60,9 +61,9 @@ def test_each_form_of_a_stream_gives_the_same_reply(form: Form, name: str) -> No
     assert expected.finish_reason is FINISHED.get(name, expected.finish_reason)
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@for_each("name", ITEMS)
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("size", [1, 4, 1000])
+@for_each("size", [1, 4, 1000])
 def test_the_deltas_of_a_stream_add_up_to_its_reply(name: str, form: Form, size: int) -> None:
     """A page shows the deltas; what it shows is what the conversation holds."""
     deltas, reply = said(*stream(ITEMS[name], form, size=size))

@@ -29,6 +29,7 @@ from graphloop.providers.base import (
     UsageSoFar,
 )
 from graphloop.values import FinishReason, OpaquePart, Reply, ToolCall, Usage
+from tests.for_each import for_each
 from tests.responses_talk import FORMS, ITEMS, WIRE, Form, call, message, response, stream, text
 from tests.transcripts import heard
 
@@ -49,7 +50,7 @@ FINISHED = {
 }
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@for_each("name", ITEMS)
 @pytest.mark.parametrize("form", [form for form in FORMS if form != "new ids"])
 def test_each_form_of_a_stream_gives_the_same_reply(form: Form, name: str) -> None:
     """Servers leave out indexes, deltas, or whole items; the items are the same."""
@@ -85,10 +86,10 @@ def without(events: Sequence[JsonObject], *fields: str) -> list[JsonObject]:
     return kept
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@for_each("name", ITEMS)
 @pytest.mark.parametrize("form", ["openai", "new ids", "last event"])
-@pytest.mark.parametrize("fields", [("id", "item_id", "output_index"), ("output_index",)])
-@pytest.mark.parametrize("ends", ["each item", "the stream"])
+@for_each("fields", [("id", "item_id", "output_index"), ("output_index",)])
+@for_each("ends", ["each item", "the stream"])
 def test_an_item_that_nothing_names_comes_once(
     name: str, form: Form, fields: tuple[str, ...], ends: str
 ) -> None:
@@ -163,9 +164,9 @@ def test_a_gateway_may_write_arguments_in_another_way() -> None:
     assert made.arguments == '{"amount": 100, "to": "é"}'
 
 
-@pytest.mark.parametrize("name", ITEMS)
+@for_each("name", ITEMS)
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("size", [1, 4, 1000])
+@for_each("size", [1, 4, 1000])
 def test_the_deltas_of_a_stream_add_up_to_its_reply(name: str, form: Form, size: int) -> None:
     """A page shows the deltas; what it shows is what the conversation holds."""
     deltas, reply = said(*stream(ITEMS[name], form, size=size))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import subprocess
-import sys
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -23,6 +22,7 @@ from graphloop.stores import MemoryStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Worker
 from tests.postgres_server import database
+from tests.warm_python import warm_python
 
 HOUR_S = 3600.0
 SELDOM = {"script": Rate(requests=1, per_s=HOUR_S)}
@@ -172,7 +172,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
 def test_four_processes_keep_one_rate(place: Callable[[], str]) -> None:
     """In no window of time do they get more than the rate and a burst, by the store's clock."""
     module = "tests.unit.rates.fleet_process"
-    command = [sys.executable, "-m", module, place(), str(CALLS), str(REQUESTS), str(BURST_S)]
+    command = [*warm_python(), "-m", module, place(), str(CALLS), str(REQUESTS), str(BURST_S)]
     with ExitStack() as stack:
         fleet = [
             stack.enter_context(

@@ -41,6 +41,7 @@ from graphloop.stores.base import Store
 from graphloop.stores.opening import open_store
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.testing import ScriptedModel
+from tests.for_each import for_each
 from tests.own_nodes import Billing, Open, Ticket, judge, route
 from tests.strategies import call, reply, wrong
 
@@ -262,7 +263,7 @@ HOLDERS: tuple[Callable[[object], object], ...] = (
 )
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@for_each("holder", HOLDERS)
 @pytest.mark.parametrize(
     "value", [1, [1], Plain(1), {Plain(1)}, {Plain(1): 2}, float("nan"), Path("a")]
 )
@@ -272,7 +273,7 @@ def test_an_untouched_copy_is_alike(holder: Callable[[object], object], value: o
     assert same_state(copy.deepcopy(state), state)
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@for_each("holder", HOLDERS)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

@@ -34,6 +34,7 @@ from graphloop.testing.subject import subject_of
 from graphloop.testing.trial import tried
 from graphloop.values import Message, ToolResult, call_key
 from tests.runs import changed
+from tests.sizes import sized
 from tests.unit.testing.planted import (
     Bug,
     Decision,
@@ -172,7 +173,7 @@ def beautifying(_: Run[None], __: Event | None, reaction: Decision) -> Decision:
 def test_a_failure_that_is_kept_of_the_past_stays_one() -> None:
     """To shorten a conversation is not to tell another one."""
     report = fuzz(compacting(deciding(beautifying)), seeds=300, tools=[pay])
-    honest = fuzz(compacting(as_it_is), seeds=300, tools=[pay])
+    honest = fuzz(compacting(as_it_is), seeds=sized(100, 1_000), tools=[pay])
 
     told = [one.what for each in report.failing for one in each.violations]
     assert any("stood there before, by node 'compact'" in one for one in told), str(report)
@@ -221,6 +222,6 @@ def test_a_node_of_one_s_own_may_answer_before_a_call_runs(kind: Kind, node: Bug
 
 def test_an_iterated_agent_that_asks_people_is_not_complained_of() -> None:
     """Its caller answers calls and adds messages; people edit, deny and come too late."""
-    report = fuzz(Agent(ScriptedModel(()), tools=[pay], run_ungated=True), seeds=300)
+    report = fuzz(Agent(ScriptedModel(()), tools=[pay], run_ungated=True), seeds=sized(100, 1_000))
 
     assert report.ok, str(report)

@@ -27,6 +27,9 @@ from tests.unit.testing.planted import BUGS, table
 EXAMPLE = Path(__file__).parents[3] / "examples" / "custom_topology"
 
 ENDLESS = sized(300, 1_000)
+SOUND = sized(60, 1_000)
+"""How many runs find nothing in what is sound."""
+
 EVENTS = {"endless": ENDLESS, "bound": 25}
 """Within how many events a shrunk run shows its bug; six turns are needed to exceed a bound."""
 
@@ -89,7 +92,7 @@ def test_a_token_of_another_table_says_so_and_still_runs() -> None:
 
 def test_the_standard_agent_keeps_every_promise() -> None:
     """With tools, rules of the gate, and a caller who iterates it."""
-    report = fuzz(Agent(ScriptedModel(()), tools=[pay]), seeds=200)
+    report = fuzz(Agent(ScriptedModel(()), tools=[pay]), seeds=SOUND)
 
     assert report.ok, str(report)
     assert all(report.coverage.nodes.values())
@@ -99,8 +102,8 @@ def test_a_sound_loop_and_the_example_keep_every_promise() -> None:
     """The first topology that most people see."""
     example = load_graph(str(EXAMPLE))
 
-    assert fuzz(table(), seeds=200).ok
-    assert fuzz(example, seeds=200).ok
+    assert fuzz(table(), seeds=SOUND).ok
+    assert fuzz(example, seeds=SOUND).ok
 
 
 @tool(needs_approval=True)
@@ -113,8 +116,8 @@ def test_a_tool_that_needs_approval_never_runs_without_one() -> None:
     """It is no function that could decide otherwise: the rule holds, and nothing is found."""
     rule = never("tool:refund", before="approval:refund")
 
-    of_agent = fuzz(Agent(ScriptedModel(()), tools=[refund, pay]), seeds=200, rules=rule)
-    of_graph = fuzz(table(), seeds=200, rules=rule, tools={"refund": refund})
+    of_agent = fuzz(Agent(ScriptedModel(()), tools=[refund, pay]), seeds=SOUND, rules=rule)
+    of_graph = fuzz(table(), seeds=SOUND, rules=rule, tools={"refund": refund})
 
     assert of_agent.ok, str(of_agent)
     assert of_graph.ok, str(of_graph)
@@ -132,7 +135,7 @@ def test_the_tools_of_a_file_are_fuzzed_as_registered() -> None:
     assert {"refund": True} == subject.approvals
     assert {"refund", "read"} < {one.name for one in subject.setup.tools}
     assert ("refund", "pay") == tuple(one.name for one in subject_of(graph, [pay]).setup.tools)
-    assert fuzz(graph, seeds=200, rules=rule).ok
+    assert fuzz(graph, seeds=SOUND, rules=rule).ok
 
 
 def test_a_broken_rule_is_found_at_its_event() -> None:

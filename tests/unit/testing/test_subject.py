@@ -14,6 +14,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.testing.choices import Choices
 from graphloop.testing.fuzzing import Fuzzer, fuzz
 from graphloop.testing.subject import Subject, furnished, invented_tools, rules_of_gate, subject_of
+from tests.sizes import sized
 from tests.unit.cli.command_line import called
 from tests.unit.testing.kernel_faults import FAULTS
 from tests.unit.testing.planted import table
@@ -55,7 +56,7 @@ EVENTS_MAX = 400
 
 def test_the_kernel_is_sound_where_its_faults_are_looked_for() -> None:
     """Each of the faults below is found by what this finds nothing with."""
-    report = fuzz(Agent(ScriptedModel(())), seeds=2 * SEEDS)
+    report = fuzz(Agent(ScriptedModel(())), seeds=sized(SEEDS // 2, 2 * SEEDS))
 
     assert report.ok, str(report)
     assert all(report.coverage.nodes.values())
