@@ -95,7 +95,7 @@ class Codec:
             StoreError: the user's state cannot be written as JSON.
         """
         beginning = None
-        if isinstance(event, Started):
+        if type(event) is Started:
             if beginnings is not None and blobs is not None:
                 event, beginning = beginnings.cut(event, blobs)
             event = evolve(event, messages=tuple(event.messages))  # msgspec knows no `History`.
@@ -281,7 +281,13 @@ def _not_ours(error: pydantic.ValidationError) -> StoreError:
     return StoreError(f"the journal's state is not the graph's: {error}")
 
 
+STATEFUL: Final = frozenset({Started, ChildEnded, CallbackReturned})
+"""Event types that may have a state; a look at the type is faster than a pattern that fails."""
+
+
 def _changed(event: Event, change: Callable[[object], object]) -> Event:
+    if type(event) not in STATEFUL:
+        return event
     match event:
         case Started(state=state) | ChildEnded(state=state) if state is not None:
             return evolve(event, state=change(state))
