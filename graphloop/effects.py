@@ -11,7 +11,7 @@ when it runs again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias, get_args
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias, final, get_args
 
 from msgspec import Meta, Struct
 
@@ -51,6 +51,7 @@ IN_WORDS: Final = (
 """The JSON Schema text of a person's answer in words; the answer may repeat the question."""
 
 
+@final
 class CallModel(Struct, frozen=True, gc=False):
     """Ask the model registered under `model`. Answered by `ModelReplied`."""
 
@@ -139,6 +140,7 @@ Place: TypeAlias = Literal["here", "anywhere"]
 """Where a child run is driven: in its parent's process, or by whichever worker is free."""
 
 
+@final
 class StartRun(Struct, frozen=True, gc=False):
     """Run a child agent or graph to its end, with its own journal. Answered by `ChildEnded`.
 

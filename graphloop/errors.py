@@ -26,6 +26,7 @@
     │   ├── UnknownRun         … there is no such run
     │   ├── Fenced             … another driver holds the run's lease now: this one must stop
     │   └── RunBusy            … another driver is at work on the run: wait for it
+    │       └── QueueFull      … as many runs of its queue are under way as may be: wait
     └── IllegalEvent           the driver: an event that answers no pending effect (a bug)
 
 Inside a run, failures of models and tools are events. Only graphloop's public functions raise these
@@ -59,6 +60,7 @@ __all__ = [
     "Problem",
     "ProviderError",
     "ProviderTimeout",
+    "QueueFull",
     "RateLimited",
     "RequestRejected",
     "RunBusy",
@@ -271,6 +273,10 @@ class Fenced(StoreError):
 
 class RunBusy(StoreError):
     """A live driver holds the run's lease; the message says where, and when the lease ends."""
+
+
+class QueueFull(RunBusy):
+    """The queue of the run has as many runs under way as it may have."""
 
 
 class IllegalEvent(GraphloopError):

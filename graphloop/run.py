@@ -62,14 +62,13 @@ class History(Sequence[T], Generic[T]):
     __slots__ = ("_blocks", "_size", "_tail")
 
     def __init__(self, items: Iterable[T] = ()) -> None:
-        if isinstance(items, History):
-            self._blocks, self._tail, self._size = items._blocks, items._tail, items._size
-            return
-        every = tuple(items)
+        known = items if isinstance(items, History) else None
+        every = tuple(items) if known is None else known._tail
         full = [every[end - BLOCK : end] for end in range(BLOCK, len(every) + 1, BLOCK)]
-        self._blocks: History[tuple[T, ...]] | None = History(full) if full else None
+        blocks = None if known is None else known._blocks
+        self._blocks: History[tuple[T, ...]] | None = History(full) if full else blocks
         self._tail: tuple[T, ...] = every[len(full) * BLOCK :]
-        self._size = len(every)
+        self._size: int = len(every) if known is None else known._size
 
     def append(self, *items: T) -> History[T]:
         """Return a history with `items` added at its end; this history stays unchanged."""

@@ -109,6 +109,14 @@ MUTANTS: Final = (
         ),
     ),
     ProtocolMutant(
+        "queue: a claim does not ask whether the queue of its run is full",
+        [(LEASES, "    _refuse_full(link, run_id)\n", "")],
+        (
+            "tests/conformance/test_stores.py::"
+            "test_no_more_runs_of_a_queue_go_on_than_may[postgres]",
+        ),
+    ),
+    ProtocolMutant(
         "sweep: only the runs of the workers that this sweep found dead are freed",
         [
             (LEASES, SWEPT, f"dead = {SWEPT[:-2]} RETURNING name\").fetchall()"),

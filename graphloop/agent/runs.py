@@ -10,7 +10,7 @@ A store that is given by its path is opened and closed by each call; an open sto
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import time
@@ -276,6 +276,7 @@ class Runs(Generic[O_co, S]):
         tenant: str = "",
         priority: int = 0,
         deadline_s: float | None = None,
+        queue: str = "default",
         **question: Unpack[CallInput[Any]],
     ) -> str:
         """Store the first event of a new run, for a worker to drive, and return the run's id.
@@ -290,6 +291,7 @@ class Runs(Generic[O_co, S]):
                 of the highest priority go first.
             deadline_s: the seconds from now after which a worker ends the run as `timeout`, also
                 while the run waits for an answer; None for no deadline.
+            queue: the queue in which the run waits (`stores.QueueLimits`).
             question: the options of the call, as in `generate`.
 
         Raises:
@@ -298,8 +300,16 @@ class Runs(Generic[O_co, S]):
         """
         started = await first_event(self._agents_terms("to submit"), prompt, question)
         async with self._opened() as store:
-            await enlist(store, started, Place(tenant, priority, deadline_s))
+            await enlist(store, started, Place(tenant, priority, deadline_s, queue))
         return started.run_id
+
+    def check_deps(self, given: Mapping[str, object]) -> None:
+        """Refuse to drive runs without the `deps` that their functions read: {"deps": …}.
+
+        Raises:
+            ConfigError: naming the agent, and what reads them.
+        """
+        self._agents_terms("to drive").check_deps(given)
 
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
         """Resume a run that parked, or whose process died, and return its result.

@@ -308,9 +308,8 @@ def _read(
         )
         if not is_answered:
             return messages, repairs, None
-        handed = ConversationAnswers(
-            tuple(messages), Answers.given(question), terms.secret, terms.clock
-        )
+        said, given = tuple(messages), Answers.given(question)
+        handed = ConversationAnswers(said, given, terms.secret, terms.clock)
         handed.check(terms.resources.toolbox, terms.resources.children)
     except ConfigError as error:
         return error

@@ -116,8 +116,8 @@ async def enlist(store: Store, started: Started, place: Place) -> None:
             await store.append(started.run_id, 1, started)
         else:
             raise ConfigError(
-                "`tenant`, `priority` and `deadline_s`: expected a store that workers share, found "
-                f"{store!r}. Fix: keep the runs in a database, store='runs.db'."
+                "`tenant`, `priority`, `deadline_s` and `queue`: expected a store that workers "
+                f"share, found {store!r}. Fix: keep the runs in a database, store='runs.db'."
             )
     except StoreError:
         if not await _is_submitted(store, started):
@@ -128,6 +128,8 @@ def _check(place: Place) -> None:
     whole_number("priority", place.priority, least=-PRIORITY_MAX)
     if place.priority > PRIORITY_MAX:
         raise ConfigError(f"`priority`: expected at most {PRIORITY_MAX}, found {place.priority}.")
+    if not place.queue:
+        raise ConfigError("`queue`: expected a name, found ''. Fix: leave it out.")
     deadline_s = place.deadline_s
     if deadline_s is not None and not 0 < deadline_s < inf:
         raise ConfigError(f"`deadline_s`: expected a positive number, found {deadline_s!r}.")

@@ -16,7 +16,7 @@ from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, Part, RunView, Warned, texts_of
-from ..providers import DELTAS, Delta, Restarted
+from ..providers import Delta, Restarted, is_delta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage, evolve
@@ -250,7 +250,7 @@ class RunStream(Generic[OutputT_co, S]):
                 self._reader = me
                 while self._reader is me and (talk := flight.talk) is not None:
                     said = talk(None)
-                    if not isinstance(said, DELTAS):
+                    if not is_delta(said):
                         said = await self._heard(flight, said)
                         if said is None:
                             break

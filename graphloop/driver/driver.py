@@ -37,7 +37,7 @@ from .children import ChildRuns, EndsElsewhere
 from .in_flight import InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .performer import Performer
-from .ports import SEEN, ChildRun, ChildStep, DriverState, Ports, Resumption, Seen, Shown
+from .ports import SHOWN, ChildRun, ChildStep, DriverState, Ports, Resumption, Seen, Shown
 from .recorder import Recorder, first_events
 
 __all__ = ["AsyncDriver", "ChildStep", "DriverState", "Seen"]
@@ -230,13 +230,13 @@ class AsyncDriver(Generic[S]):
                         await recorder.keep()
                         while recorder.unseen:
                             yield recorder.unseen.pop(0)
-                    item: Shown | Event | None = self._known()
+                    item: Any = self._known()  # `SHOWN` tells what is shown from events.
                     if item is None and recorder.unsaved:
                         # Held steps are journaled before an effect starts or a step is yielded.
                         recorder.is_due = True
                         continue
                     item = item or await self._next()
-                    if isinstance(item, SEEN):
+                    if type(item) in SHOWN:
                         while item is not None:
                             yield item
                             item = await in_flight.delta()
@@ -336,8 +336,8 @@ class AsyncDriver(Generic[S]):
             item = await self.in_flight.next(run)
         if item is None and self._is_stopped:
             item = await self._stopped()
-        if recorder.asides and not isinstance(item, SEEN):
-            recorder.heard[:0] = [] if item is None else [item]
+        if recorder.asides and type(item) not in SHOWN:
+            recorder.heard[:0] = [] if item is None else [item]  # type: ignore[list-item]  # No `SHOWN`.
             return recorder.pop(recorder.latest_started)
         if item is None:
             self._state = DriverState.DETACHED if self._was_left else DriverState.PARKED

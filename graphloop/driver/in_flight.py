@@ -19,11 +19,12 @@ from typing import Any, Final, Generic, TypeVar, final
 from weakref import WeakSet
 
 from msgspec import Struct
+from typing_extensions import TypeIs
 
 from ..effects import CallModel, Effect, StartRun
 from ..errors import ToolError
 from ..events import Answering, EffectsStarted
-from ..providers import LIVE, Live
+from ..providers import Live, is_live
 from ..run import Run
 from ..tools import FirstSteps, ToolProgress
 from .cancellation import (
@@ -36,7 +37,7 @@ from .cancellation import (
 )
 from .models import ASK, ModelCallInFlight
 from .performer import Performed, Performer
-from .ports import SEEN, ChildStep, Item, LeftOpen, Parked, Source, is_step
+from .ports import SHOWN, ChildStep, Item, LeftOpen, Parked, Source, is_shown, is_step
 
 __all__ = ["Arrivals", "InFlight", "ObservedPerformer"]
 
@@ -60,8 +61,11 @@ Without them, the garbage collector could destroy an unread run's tasks before i
 
 ENDED: Final[WeakSet[asyncio.Task[Any]]] = WeakSet()
 """The tasks that a driver has told to end; all runs share this set."""
-WATCHED: Final = (CallModel, StartRun)
-"""Effects that produce items before their answer: model calls and child runs."""
+
+
+def _is_watched(effect: Effect) -> TypeIs[CallModel | StartRun]:
+    """Whether an effect produces items before its answer: a model call or a child run."""
+    return type(effect) is CallModel or type(effect) is StartRun
 
 
 @final
@@ -176,7 +180,7 @@ class InFlight(Struct, Generic[S], eq=False):
                 raise cancelled_inside(error) from error
             self._unheard += [heard] if isinstance(heard, Answering) else []
             raise
-        return None if isinstance(heard, Parked) else heard
+        return None if type(heard) is Parked else heard
 
     async def delta(self, said: object = ASK) -> Live | None:
         """Return the next delta of a model that talks alone; None if `next` has to say what comes.
@@ -194,7 +198,7 @@ class InFlight(Struct, Generic[S], eq=False):
         if source.answer is None:
             with self._scope:
                 item = await source.__anext__(said)
-                if isinstance(item, LIVE):
+                if is_live(item):
                     return item
         self.talk = None
         return None
@@ -223,7 +227,7 @@ class InFlight(Struct, Generic[S], eq=False):
         if len(self.todo) != 1 or self._tasks or self.source is not None:
             return None
         effect = self.todo.pop()
-        if isinstance(effect, WATCHED):
+        if type(effect) is CallModel or type(effect) is StartRun:
             self.source = self._listen(effect)
         elif self._stoppable and self._performer.calls_user(effect, run):
             self._start_alone(effect, run)
@@ -278,7 +282,7 @@ class InFlight(Struct, Generic[S], eq=False):
         if isinstance(source, ModelCallInFlight):
             source.is_shown, source.share_s = self._stoppable, SHARE_S
         item = await source.__anext__()
-        if isinstance(item, SEEN):
+        if type(item) in SHOWN:
             if isinstance(source, ModelCallInFlight) and source.talk is not None:
                 # A turn's time limit counts each wait, so that the reader must not skip one.
                 self.talk = _ask if self._scope.is_timed else source.talk.send
@@ -312,7 +316,7 @@ class InFlight(Struct, Generic[S], eq=False):
             item = self._inbox.items.popleft()
             if isinstance(item, BaseException):
                 raise item
-            if isinstance(item, SEEN):
+            if is_shown(item):
                 return item
             # The inbox may still have answers of dropped effects.
             task = self._tasks.pop(item.effect, None)
@@ -332,13 +336,13 @@ class InFlight(Struct, Generic[S], eq=False):
     def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
         task.set_name(f"{type(effect).__name__} {effect.id}")
         self._tasks[effect.id] = task
-        if isinstance(effect, WATCHED):
+        if _is_watched(effect):
             LISTENERS.add(task)
         IN_FLIGHT.add(task)
 
     async def _work(self, effect: Effect, run: Run[S], inbox: Arrivals) -> None:
         try:
-            if isinstance(effect, WATCHED):
+            if _is_watched(effect):
                 while await self._watch(self._listen(effect), inbox):
                     pass
             else:
@@ -347,7 +351,7 @@ class InFlight(Struct, Generic[S], eq=False):
             if asyncio.current_task() in ENDED:
                 raise
             # Not the driver but awaited code has cancelled this task, as some time limits do.
-            inside, watched = ToolError(INSIDE), isinstance(effect, WATCHED)
+            inside, watched = ToolError(INSIDE), _is_watched(effect)
             inbox.put(inside if watched else self._performer.fail(effect, inside))
         except LeftOpen:
             inbox.put(Parked(effect.id))
@@ -367,7 +371,7 @@ class InFlight(Struct, Generic[S], eq=False):
                 if isinstance(item, Parked) and await self._is_due(item.due):
                     return True
                 inbox.put(item)
-                is_seen = isinstance(item, SEEN)
+                is_seen = is_shown(item)
                 ahead = is_seen and (is_step(item) or len(inbox.items) >= INBOX_MAX)
                 if ahead and not self._closing and (wanted := self._wanted) is not None:
                     wanted.clear()

@@ -214,8 +214,8 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                     said = talk.throw(error)
                 else:
                     said = talk.send(None)
-            if isinstance(said, LIVE):
-                return said
+            if type(said) in LIVE:
+                return said  # type: ignore[return-value]  # As `LIVE` says.
             if self._cut is not None:
                 raise self._cut
         self.talk = None  # It holds this object.
@@ -267,7 +267,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                 checks = self.models.performer.checks_of(calls, run)
             self.answer = ModelReplied(ports.clock(), asked.id, item, cost_usd, checks)
             return False
-        if isinstance(item, LIVE):
+        if type(item) in LIVE:
             self._other_seen = type(item) not in VOIDING
             if not self._other_seen:
                 self.said.clear()

@@ -172,7 +172,7 @@ class Performer(Struct, Generic[S], eq=False):
 
     def calls_user(self, effect: Performed, run: Run[S]) -> bool:
         """Whether an effect calls a user's function, which may ignore its cancellation."""
-        if not isinstance(effect, CheckCalls):
+        if type(effect) is not CheckCalls:
             return type(effect) in OF_THE_USER
         own, given = self._ports.own, self._gates(run)
         gates: Sequence[Policy] = ()

@@ -6,9 +6,10 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
 from math import inf
-from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Final, Generic, Protocol, Self, TypeAlias, TypeVar, final
 
 from msgspec import Struct
+from typing_extensions import TypeIs
 
 from ..effects import AskHuman, CallTool, Place, StartRun
 from ..events import Answer, Answering, ChildEnded, Event, Started
@@ -23,7 +24,7 @@ from ..values import Reply
 from .observers import Observers
 
 __all__ = [
-    "SEEN",
+    "SHOWN",
     "Approver",
     "Callback",
     "ChildPlan",
@@ -44,6 +45,7 @@ __all__ = [
     "Shown",
     "Source",
     "as_it_ended",
+    "is_shown",
     "is_step",
 ]
 
@@ -181,6 +183,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
         return f"<Ports of models {', '.join(self.models) or 'none'}>"
 
 
+@final
 class Parked(Struct, frozen=True):
     """The result of an effect that parks the run: its answer has to come from outside.
 
@@ -209,18 +212,23 @@ Shown: TypeAlias = Live | ToolProgress | ChildStep
 """Items that a driver yields and that its run's journal does not have: deltas, reports of tools
 and child items."""
 
-SEEN: Final = (*LIVE, ToolProgress, ChildStep)
-"""Types of `Shown` items, which the driver yields to its caller and does not journal."""
+SHOWN: Final = LIVE | {ToolProgress, ChildStep}
+"""The types of `Shown`."""
 
 Seen: TypeAlias = Step[S] | Shown
 """All items that a driver yields: the run's steps, model deltas and child items."""
+
+
+def is_shown(item: object) -> TypeIs[Shown]:
+    """Whether the driver yields an item to its caller, and does not journal it."""
+    return type(item) in SHOWN
 
 
 def is_step(item: object) -> bool:
     """Whether an item is, or shows, a step of a run, and not a delta or a report."""
     while isinstance(item, ChildStep):
         item = item.seen
-    return not isinstance(item, (*LIVE, ToolProgress))
+    return not is_shown(item)
 
 
 Item: TypeAlias = Shown | Answering | Parked

@@ -15,8 +15,9 @@ from ..stores import Backlog, Catalog, Leases, Mailbox, Store
 
 __all__ = ["Driven", "Engine", "Outbox", "SharedStore"]
 
-Driven: TypeAlias = Literal["over", "parked", "again", "blocked"]
-"""The end of a leg: its run is over, waits for people, has to be driven again, or is blocked."""
+Driven: TypeAlias = Literal["over", "parked", "again", "blocked", "full"]
+"""The end of a leg: its run is over, waits for people, has to be driven again, is blocked, or waits
+until its queue has room."""
 
 
 @runtime_checkable
@@ -37,9 +38,10 @@ class Outbox(Protocol):
         """Let each transaction that makes a run ready execute these statements; "" for none.
 
         Args:
-            statements: PL/pgSQL. The record `told` has the `run_id`, the `graph` of its root run, a
-                name of this `leg` that no other has, the `band` of its urgency (1, 10 or 100; the
-                least first), and the `lost_leg` of a driver that died, or null.
+            statements: PL/pgSQL. The record `told` has the `run_id`, the `graph` of its root run,
+                the `queue`, the `priority`, a name of this `leg` that no other has, the `band` of
+                its urgency (1, 10 or 100; the least first), and the `lost_leg` of a driver that
+                died, or null.
         """
         ...
 

@@ -24,6 +24,7 @@ from uuid import uuid4
 from dbos import DBOS, DBOSConfig
 
 from ..errors import ConfigError, StoreError
+from ..stores import QueueLimits
 from .base import Driven, Outbox
 from .legs import Legs
 from .pull import Pull
@@ -37,11 +38,15 @@ VERSION: Final = "graphloop-1"
 """Changes with the arguments of a leg; workers of two versions leave each other's legs alone."""
 WORKFLOW: Final = "graphloop.drive"
 QUEUE: Final = "graphloop."
+DEFAULT: Final = "default"
+"""The queue of runs that name none."""
 
 ENQUEUE: Final = f"""PERFORM dbos.enqueue_workflow(
-    workflow_name => '{WORKFLOW}', queue_name => '{QUEUE}' || told.graph,
+    workflow_name => '{WORKFLOW}', queue_name => '{QUEUE}' || told.graph
+      || CASE told.queue WHEN 'default' THEN '' ELSE '/' || told.queue END,
     positional_args => ARRAY[to_json(told.run_id)], workflow_id => told.leg,
-    app_version => '{VERSION}', priority => told.band, application_name => '{APPLICATION}');
+    app_version => '{VERSION}', priority => told.band * 1000 - told.priority,
+    application_name => '{APPLICATION}');
   UPDATE dbos.workflow_status SET status = 'CANCELLED', owner_xid = NULL, queue_name = NULL,
     started_at_epoch_ms = NULL, updated_at = (extract(epoch FROM now()) * 1000)::bigint,
     completed_at = (extract(epoch FROM now()) * 1000)::bigint
@@ -70,7 +75,7 @@ class Dbos:
         legs: the legs of the worker.
 
     Raises:
-        ConfigError: the store is not a PostgreSQL database.
+        ConfigError: the store is not a PostgreSQL database, or a queue has weights.
     """
 
     def __init__(self, legs: Legs) -> None:
@@ -81,7 +86,17 @@ class Dbos:
             )
         self._outbox: Outbox = legs.store
         self._legs = legs
-        self._queues = [f"{QUEUE}{agent}" for agent in sorted(legs.agents)]
+        if weighted := [name for name, queue in legs.queues.items() if queue.weights]:
+            raise ConfigError(
+                f"engine dbos: expected queues without weights, found those of {weighted[0]!r}: "
+                "DBOS knows no tenants. Fix: leave them out, or take the engine pull."
+            )
+        queues = legs.queues or {DEFAULT: QueueLimits(slots=legs.slots)}
+        self._queues = {
+            f"{QUEUE}{agent}{'' if name == DEFAULT else f'/{name}'}": queue
+            for agent in sorted(legs.agents)
+            for name, queue in queues.items()
+        }
         # What DBOS does not hand out: expired questions, blocked runs, legs that were lost.
         self._backstop = Pull(legs, patience_s=PATIENCE_S)
         self._is_draining = False
@@ -97,7 +112,7 @@ class Dbos:
             ConfigError: this process has a DBOS of its own, or DBOS cannot start.
             StoreError: the database does not answer.
         """
-        await self._legs.store.ready(self._legs.agents, 1)  # Its errors say what to do.
+        await self._legs.store.set_queues(self._legs.queues)  # Its errors say what to do.
         loop = asyncio.get_running_loop()
 
         async def leg(run_id: str) -> Driven:
@@ -164,13 +179,14 @@ class Dbos:
                 "the worker in a process of its own."
             )
         try:
-            DBOS.listen_queues(self._queues)
+            DBOS.listen_queues([*self._queues])
             DBOS.workflow(name=WORKFLOW)(leg)
             DBOS.launch()
-            for queue in self._queues:
+            for name, queue in self._queues.items():
                 DBOS.register_queue(
-                    queue,
-                    worker_concurrency=self._legs.slots,
+                    name,
+                    worker_concurrency=queue.slots or self._legs.slots,
+                    global_concurrency=queue.running,
                     polling_interval_sec=POLLING_S,
                     on_conflict="always_update",
                 )

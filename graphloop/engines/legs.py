@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, final
 
 from ..errors import ProviderError, StoreError
+from ..stores import QueueLimits
 from .base import Driven, SharedStore
 
 __all__ = ["Legs"]
@@ -30,6 +31,7 @@ class Legs:
         agents: the names of the agents whose runs the worker drives, with their revisions.
         drive: takes a run as far as it goes.
         slots: the number of legs at once.
+        queues: the queues whose runs the worker drives; empty for all.
         poll_s: the least seconds that a run waits after a failure.
     """
 
@@ -41,10 +43,12 @@ class Legs:
         *,
         slots: int,
         poll_s: float,
+        queues: Mapping[str, QueueLimits],
     ) -> None:
         self.store = store
         self.agents = agents
         self.slots = slots
+        self.queues = queues
         self._room = asyncio.Semaphore(slots)
         self._drive = drive
         self._poll_s = poll_s

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, final
@@ -25,7 +26,8 @@ LOG: Final = logging.getLogger("graphloop")
 class Pull:
     """Starts the runs that the store says wait, as many as there are free slots.
 
-    A blocked run is tried by code that has not refused it, and by each worker that starts.
+    Each queue of the worker has slots of its own. A blocked run is tried by code that has not
+    refused it, and by each worker that starts.
 
     Args:
         legs: the legs of the worker.
@@ -39,6 +41,11 @@ class Pull:
         self._is_new = True
         # When a look first found each run that waits.
         self._found: dict[str, float] = {}
+        # The slots of each queue, or of all, and the queue of each run that a look has started.
+        self._lanes: dict[str | None, int] = {
+            name: queue.slots or legs.slots for name, queue in legs.queues.items()
+        } or {None: legs.slots}
+        self._started: dict[str, str | None] = {}
 
     async def open(self) -> None:
         """End the part of another engine that had the store before; it would queue in vain."""
@@ -48,32 +55,42 @@ class Pull:
 
     async def look(self) -> None:
         """Start runs that wait."""
-        free = self._legs.slots - len(self._legs)
-        if free <= 0:
-            return
-        now = time.monotonic()
-        try:
-            waiting = await self.waiting(free)
-        except StoreError as error:
-            LOG.warning("a worker cannot look for waiting runs: %s", error)
-            return
-        self._found = {run_id: self._found.get(run_id, now) for run_id in waiting}
-        due = [run_id for run_id, since in self._found.items() if now - since >= self._patience_s]
-        for run_id in due[:free]:
-            self._legs.start(run_id)
+        legs, now, found = self._legs, time.monotonic(), dict[str, float]()
+        started = {one: queue for one, queue in self._started.items() if legs.is_under_way(one)}
+        under_way = Counter(started.values())
+        for queue, slots in self._lanes.items():
+            free = min(slots - under_way[queue], legs.slots - len(legs))
+            if free <= 0:
+                continue
+            try:
+                waiting = await self.waiting(free, queue)
+            except StoreError as error:
+                LOG.warning("a worker cannot look for waiting runs: %s", error)
+                return
+            found |= {run_id: self._found.get(run_id, now) for run_id in waiting}
+            due = [run_id for run_id in waiting if now - found[run_id] >= self._patience_s]
+            for run_id in due[:free]:
+                legs.start(run_id)
+                started[run_id] = queue
+        self._found, self._started = found, started
 
-    async def waiting(self, free: int) -> Sequence[str]:
+    async def waiting(self, free: int, queue: str | None = None) -> Sequence[str]:
         """Return runs that the worker could drive now, the most urgent first; at least `free`.
+
+        Args:
+            free: the number of wanted runs.
+            queue: their queue; None for any.
 
         Raises:
             StoreError: the store does not answer.
         """
         legs, revisions = self._legs, self._legs.agents.values()
         if self._is_new:
+            await legs.store.set_queues(legs.queues)
             await legs.store.retry(revisions)
             self._is_new = False
         limit = free + legs.delayed + len(legs)
-        found = await legs.store.ready(legs.agents, limit, revisions=revisions)
+        found = await legs.store.ready(legs.agents, limit, revisions=revisions, queue=queue)
         return [
             run_id for run_id in found if not legs.is_under_way(run_id) and not legs.wait_s(run_id)
         ]

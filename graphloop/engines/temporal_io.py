@@ -62,7 +62,7 @@ class TemporalIo:
         namespace: the namespace instead of the configured one.
 
     Raises:
-        ConfigError: the store is in the memory of one process.
+        ConfigError: the store is in the memory of one process, or the worker has queues.
     """
 
     def __init__(
@@ -72,6 +72,11 @@ class TemporalIo:
             raise ConfigError(
                 f"engine temporal: expected a store that outlives the process, found "
                 f"{legs.store!r}. Fix: give 'runs.db' or 'postgresql://…', or take the engine pull."
+            )
+        if legs.queues:
+            raise ConfigError(
+                f"engine temporal: expected a worker without queues, found {[*legs.queues]}: it "
+                "takes the runs of all. Fix: leave them out, or take the engine pull."
             )
         self._legs = legs
         self._pull = Pull(legs)

@@ -13,7 +13,7 @@ from typing import Final, Generic, TypeVar, final
 from pydantic_core import from_json
 
 from ..graph import NodeGraph
-from ..providers import LIVE, Live, TextDelta, ToolCallDelta
+from ..providers import Live, TextDelta, ToolCallDelta, is_live
 from ..run import Run
 from ..step import Step
 from ..tools import ToolProgress
@@ -109,7 +109,7 @@ class RunView(Generic[S]):
         if isinstance(seen, Step):
             self._talks, self.is_plain = None, False
             parts = view.see(seen)
-        elif isinstance(seen, LIVE):
+        elif is_live(seen):
             if self._talks is None:
                 self._talks = view.shows_deltas
                 self.is_plain = self._talks and self._objects is None and not view.withholds

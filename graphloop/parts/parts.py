@@ -40,7 +40,7 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..node_protocol import Kind
-from ..providers import LIVE, Live, Restarted, TextDelta
+from ..providers import Live, Restarted, TextDelta, is_live
 from ..run import Run
 from ..step import Step
 from ..tools import ToolProgress
@@ -214,7 +214,7 @@ class PartView(Generic[S]):
             yield from self.see(seen)
         elif isinstance(seen, ToolProgress):
             yield seen
-        elif not isinstance(seen, LIVE):
+        elif not is_live(seen):
             yield from self.see_child(seen.key, seen.agent, seen.graph, seen.seen)
         elif self.shows_deltas:
             yield from self.live(seen)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     )
     from .asked import entry_text
     from .base import (
-        DELTAS,
         LIVE,
         ApiKey,
         Delta,
@@ -35,6 +34,8 @@ if TYPE_CHECKING:
         ToolCallDelta,
         UsageSoFar,
         Waiting,
+        is_delta,
+        is_live,
     )
     from .google.server_tools import (
         google_code_execution,
@@ -74,7 +75,6 @@ __all__ = [
     "ANTHROPIC_WIRE",
     "CHAT_REASONING",
     "CHAT_WIRE",
-    "DELTAS",
     "LIVE",
     "SERVICES",
     "Access",
@@ -114,7 +114,9 @@ __all__ = [
     "google_maps",
     "google_search",
     "google_url_context",
+    "is_delta",
     "is_list",
+    "is_live",
     "is_object",
     "json_text",
     "keys_deferred",
@@ -143,7 +145,6 @@ __getattr__ = front_door(
         ),
         ".asked": ("entry_text",),
         ".base": (
-            "DELTAS",
             "LIVE",
             "ApiKey",
             "Delta",
@@ -160,6 +161,8 @@ __getattr__ = front_door(
             "Postponed",
             "UsageSoFar",
             "Waiting",
+            "is_delta",
+            "is_live",
         ),
         ".google.server_tools": (
             "google_code_execution",

@@ -10,9 +10,10 @@ void. A stream also reports usage before its end, because a caller pays for unfi
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
-from typing import ClassVar, Final, Literal, Protocol, TypeAlias
+from typing import ClassVar, Final, Literal, Protocol, TypeAlias, get_args
 
 from msgspec import Struct
+from typing_extensions import TypeIs
 
 from ..errors import ProviderError
 from ..values import ModelRequest, Reply, ToolSpec, Usage
@@ -42,6 +43,8 @@ __all__ = [
     "WaitReason",
     "Waiting",
     "Wire",
+    "is_delta",
+    "is_live",
 ]
 
 
@@ -142,19 +145,22 @@ class Restarted(Struct, frozen=True, gc=False):
 Live: TypeAlias = Delta | Restarted
 """The items of a model call's stream that listeners see before the reply."""
 
-# Written out, because type checkers do not narrow by `get_args(Delta)`.
-DELTAS: Final = (
-    TextDelta,
-    ReasoningDelta,
-    ToolCallDelta,
-    ProviderToolDelta,
-    MediaDelta,
-    Waiting,
-)
-"""The types of `Delta`, for `isinstance`."""
+DELTAS: Final = frozenset[type](get_args(Delta))
+"""The types of `Delta`."""
 
-LIVE: Final = (*DELTAS, Restarted)
-"""The types of `Live`, for `isinstance`."""
+LIVE: Final = DELTAS | {Restarted}
+"""The types of `Live`."""
+
+
+# Not `isinstance`: a look at a value that is none of seven structs takes 2 µs, these take 0.1.
+def is_delta(item: object) -> TypeIs[Delta]:
+    """Whether an item is one of `DELTAS`."""
+    return type(item) in DELTAS
+
+
+def is_live(item: object) -> TypeIs[Live]:
+    """Whether an item is one of `LIVE`."""
+    return type(item) in LIVE
 
 
 class UsageSoFar(Struct, frozen=True, tag_field="type", tag="usage-so-far", gc=False):

@@ -8,7 +8,7 @@ Start with `base.py`, then `memory.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .backlog import Backlog, Place
+from .backlog import Backlog, Place, QueueLimits
 from .base import (
     Ask,
     Catalog,
@@ -20,6 +20,7 @@ from .base import (
     Meters,
     Posted,
     Refusal,
+    Relays,
     ReleaseStatus,
     RunRecord,
     RunStatus,
@@ -83,7 +84,9 @@ __all__ = [
     "Place",
     "Posted",
     "PostgresStore",
+    "QueueLimits",
     "Refusal",
+    "Relays",
     "ReleaseStatus",
     "RunCommand",
     "RunRecord",

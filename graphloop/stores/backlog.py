@@ -1,16 +1,17 @@
-"""Backlog: the runs of a store that wait for a driver, in line, each with a place of its own."""
+"""Backlog: the runs of a store that wait for a driver, in the lines of queues."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
+from ..errors import QueueFull
 from ..events import Started
 
-__all__ = ["Backlog", "Place", "PlaceInLine", "in_turn"]
+__all__ = ["Backlog", "Place", "PlaceInLine", "QueueLimits", "UnderWay", "in_turn", "refuse_full"]
 
 
 class Place(Struct, frozen=True, gc=False):
@@ -21,11 +22,28 @@ class Place(Struct, frozen=True, gc=False):
         priority: how urgent the run is; of the runs that wait alike, the highest goes first.
         deadline_s: the seconds from now, by the store's clock, after which the run ends as
             `timeout`; None for no deadline.
+        queue: the queue in which the run waits.
     """
 
     tenant: str = ""
     priority: int = 0
     deadline_s: float | None = None
+    queue: str = "default"
+
+
+class QueueLimits(Struct, frozen=True, kw_only=True):
+    """How many runs of a queue go on at once, and how tenants share them.
+
+    Attributes:
+        slots: the most that a worker drives at once; None for as many as it drives in all.
+        running: the most that all processes of the store drive at once; None for no limit.
+        weights: the shares of tenants; 1.0 for a tenant without one. If runs of both wait, a tenant
+            with 3.0 has three times as many under way as a tenant with 1.0.
+    """
+
+    slots: int | None = None
+    running: int | None = None
+    weights: Mapping[str, float] = {}
 
 
 @runtime_checkable
@@ -33,7 +51,12 @@ class Backlog(Protocol):
     """Finds what drivers are to do: the runs that wait for one, and the commands to runs."""
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
+        self,
+        graphs: Collection[str],
+        limit: int,
+        *,
+        revisions: Collection[str] = (),
+        queue: str | None = None,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`.
 
@@ -46,12 +69,15 @@ class Backlog(Protocol):
             graphs: the names of the graphs whose runs and placed children the caller can drive.
             limit: the maximum number of ids.
             revisions: the revisions of the caller's code; without any, no blocked run waits.
+            queue: the queue of the wanted runs; None for any. Of a queue that has all the runs
+                under way that it may have, none is wanted.
 
         Returns:
             Interrupted and blocked runs first, then those with an answer or whose time has come,
             then new ones. Of each,
             those of the highest priority first; of these, the runs of the tenants in turn, so that
-            a tenant with fewer runs under way comes sooner; of a tenant, the oldest first.
+            a tenant with fewer runs of the queue under way for its weight comes sooner; of a
+            tenant, the oldest first.
         """
         ...
 
@@ -60,6 +86,13 @@ class Backlog(Protocol):
 
         Raises:
             StoreError: the run id is taken, or the event cannot be written.
+        """
+        ...
+
+    async def set_queues(self, queues: Mapping[str, QueueLimits]) -> None:
+        """Keep the limits and weights of these queues for all processes; the last call counts.
+
+        `Leases.claim` then raises `QueueFull` for a run whose queue is full.
         """
         ...
 
@@ -96,19 +129,50 @@ class PlaceInLine(NamedTuple):
     urgency: int
     updated: float
     run_id: str
+    queue: str
     tenant: str
 
 
-def in_turn(line: Iterable[PlaceInLine], busy: Mapping[str, int]) -> list[str]:
-    """Return the ids of waiting runs, those of the tenants in turn.
+UnderWay: TypeAlias = tuple[str, str]
+"""The queue and the tenant of a run under way."""
+
+
+def in_turn(
+    line: Iterable[PlaceInLine], busy: Iterable[UnderWay], queues: Mapping[str, QueueLimits]
+) -> list[str]:
+    """Return the ids of waiting runs that may go on now, those of the tenants in turn.
 
     Args:
-        line: the runs that wait.
-        busy: the number of runs under way by tenant: so many turns it has had.
+        line: the runs that wait; a run that waits for two reasons has two places.
+        busy: the runs under way: so many turns its tenant has had.
+        queues: the queues with limits or weights.
     """
     turns = Counter(busy)
-    ranked: list[tuple[int, int, int, float, str]] = []
-    for place in sorted(line):
-        turns[place.tenant] += 1
-        ranked.append((*place[:2], turns[place.tenant], *place[2:4]))
-    return [run_id for *_, run_id in sorted(ranked)]
+    under_way = Counter([queue for queue, _ in turns.elements()])
+    first = {place.run_id: place for place in sorted(line, reverse=True)}
+    ranked: list[tuple[int, int, float, float, str, str]] = []
+    for place in sorted(first.values()):
+        queue = queues.get(place.queue, QueueLimits())
+        turns[place.queue, place.tenant] += 1
+        turn = turns[place.queue, place.tenant] / queue.weights.get(place.tenant, 1.0)
+        ranked.append((*place[:2], turn, *place[2:5]))
+    found: list[str] = []
+    for *_, run_id, name in sorted(ranked):
+        running = queues.get(name, QueueLimits()).running
+        if running is None or under_way[name] < running:
+            under_way[name] += 1
+            found.append(run_id)
+    return found
+
+
+def refuse_full(run_id: str, queue: str, running: int | None, under_way: int) -> None:
+    """Refuse a claim of a run whose queue has all the runs under way that it may have.
+
+    Raises:
+        QueueFull: the queue is full.
+    """
+    if running is not None and under_way >= running:
+        raise QueueFull(
+            f"run {run_id!r} waits: queue {queue!r} has {under_way} run(s) under way, of at most "
+            f"{running}. Fix: drive it later, or raise `running` of the queue."
+        )

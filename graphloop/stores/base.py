@@ -3,14 +3,15 @@
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
 all runs), `Wakes` (news of runs that wait), `Bulk` (several journals in one write), `Lookup`
-(whether one run exists), `Meters` (what a fleet has used) and `Closes`. `backlog` has the runs that
+(whether one run exists), `Meters` (what a fleet has used), `Relays` (texts that are not kept) and
+`Closes`. `backlog` has the runs that
 wait for a driver, `diagnosis` the ability of a store that an operator surveys, and the room
 `engines` that of a database that tells an engine of runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
@@ -29,6 +30,7 @@ __all__ = [
     "Meters",
     "Posted",
     "Refusal",
+    "Relays",
     "ReleaseStatus",
     "RunRecord",
     "RunStatus",
@@ -331,6 +333,19 @@ class Wakes(Protocol):
 
         News may be lost while the store is not connected: the caller looks from time to time, too.
         """
+        ...
+
+
+@runtime_checkable
+class Relays(Protocol):
+    """Passes short texts between processes at once, and keeps none: each may be lost."""
+
+    async def say(self, topic: str, text: str) -> None:
+        """Tell a text, of at most 7,500 bytes in UTF-8, to all processes that listen now."""
+        ...
+
+    def heard(self, topic: str) -> AsyncGenerator[str]:
+        """Yield the texts about a topic from now on."""
         ...
 
 

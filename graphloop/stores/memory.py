@@ -7,16 +7,16 @@ import math
 import threading
 import time
 from asyncio import AbstractEventLoop
-from collections import Counter
 from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from typing import Final, TypeVar, final
 from weakref import ReferenceType, ref
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event, Started
-from .backlog import Place, PlaceInLine, in_turn
+from .backlog import Place, PlaceInLine, QueueLimits, UnderWay, in_turn, refuse_full
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import (
     above,
@@ -127,6 +127,7 @@ class MemoryStore:
         self._children: dict[str, dict[str, None]] = {}
         self._claims = Claims()
         self._meters: dict[str, float] = {}
+        self._queues: dict[str, QueueLimits] = {}
 
     def __repr__(self) -> str:
         return f"<MemoryStore: runs: {len(self._kept)}>"
@@ -178,8 +179,12 @@ class MemoryStore:
     async def claim(self, run_id: str) -> None:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
         is_left = run_id in self._claims.taken
-        self._claims.take(run_id)
         kept = self._kept.get(run_id)
+        if kept is not None and self._agent(run_id) and not self._claims.is_live(run_id):
+            name = kept.place.queue
+            running = self._queues.get(name, QueueLimits()).running
+            refuse_full(run_id, name, running, [one for one, _ in self._under_way()].count(name))
+        self._claims.take(run_id)
         if kept is None:
             now = self._clock()
             self._kept[run_id] = _Kept(now, now)
@@ -262,28 +267,29 @@ class MemoryStore:
         )
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
+        self,
+        graphs: Collection[str],
+        limit: int,
+        *,
+        revisions: Collection[str] = (),
+        queue: str | None = None,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         now, first = self._clock(), {"interrupted", "blocked"}
-        busy = Counter(
-            self._kept[run_id].place.tenant
-            for run_id in self._claims.taken
-            if self._agent(run_id) and self._claims.is_live(run_id)
-        )
         waiting = [
             PlaceInLine(
                 0 if status in first else 1 + (self._is_new(run_id) and kept.wake_at > now),
                 -kept.place.priority,
-                *(kept.updated_at, run_id, kept.place.tenant),
+                *(kept.updated_at, run_id, kept.place.queue, kept.place.tenant),
             )
             for run_id, kept in self._runs().items()
             if self._agent(run_id) in graphs
+            if queue in (None, kept.place.queue)
             if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
             or (status == "blocked" and revisions and not _has_refused(kept, revisions))
         ]
-        return in_turn(waiting, busy)[:limit]
+        return in_turn(waiting, self._under_way(), self._queues)[:limit]
 
     async def enlist(self, started: Started, place: Place) -> None:
         """Save the first event of a new run together with the run's place."""
@@ -293,10 +299,14 @@ class MemoryStore:
         if place.deadline_s is not None:
             kept.deadline = kept.wake_at = self._clock() + place.deadline_s
 
+    async def set_queues(self, queues: Mapping[str, QueueLimits]) -> None:
+        """Keep the limits and weights of these queues; the last call counts."""
+        self._queues.update(queues)
+
     async def place(self, run_id: str) -> None:
         """Let drivers take a child run without its parent, in its root's place in line."""
         kept, root = self._run(run_id), self._run(run_id.partition("/")[0])
-        kept.is_placed, kept.place = True, Place(root.place.tenant, root.place.priority)
+        kept.is_placed, kept.place = True, replace(root.place, deadline_s=None)
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
@@ -323,6 +333,15 @@ class MemoryStore:
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
         self._run(run_id).target = target
+
+    def _under_way(self) -> list[UnderWay]:
+        """Return the queue and the tenant of each run that a live driver has claimed."""
+        places = [
+            self._kept[run_id].place
+            for run_id in self._claims.taken
+            if self._agent(run_id) and self._claims.is_live(run_id)
+        ]
+        return [(place.queue, place.tenant) for place in places]
 
     def _wake_above(self, run_id: str, epoch: int) -> None:
         """Leave news of a child run in the mailbox of the next run above that drivers take."""

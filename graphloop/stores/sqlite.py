@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from ..errors import ConfigError, Fenced
 from ..events import Event, Started
 from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
-from .backlog import Place
+from .backlog import Place, QueueLimits
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .codec import Codec
@@ -234,16 +234,25 @@ class SqliteStore:
         return await self._read(work, ())
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
+        self,
+        graphs: Collection[str],
+        limit: int,
+        *,
+        revisions: Collection[str] = (),
+        queue: str | None = None,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, revisions=revisions)
-        found: list[str] = await self._read(work, [])
+        found: list[str] = await self._read(partial(work, queue=queue), [])
         return found[:limit]
 
     async def enlist(self, started: Started, place: Place) -> None:
         """Save the first event of a new run together with the run's place."""
         await self._append(replace(self._addition(started.run_id, 1, (started,)), place=place))
+
+    async def set_queues(self, queues: Mapping[str, QueueLimits]) -> None:
+        """Keep the limits and weights of these queues for all processes; the last call counts."""
+        await self._writer.do(partial(sqlite_journal.note_queues, queues=queues))
 
     async def place(self, run_id: str) -> None:
         """Let drivers take a child run without its parent, in its root's place in line."""

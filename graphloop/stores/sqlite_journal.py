@@ -6,15 +6,24 @@ from collections.abc import Collection, Mapping, Sequence
 from sqlite3 import Connection
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from ..errors import UnknownRun
-from .backlog import Place
+from .backlog import Place, QueueLimits
 from .base import Posted
 from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
 from .sqlite_schema import entry_id
 
-__all__ = ["Addition", "append", "forget_refusals", "note_target", "place_run", "post"]
+__all__ = [
+    "Addition",
+    "append",
+    "forget_refusals",
+    "note_queues",
+    "note_target",
+    "place_run",
+    "post",
+]
 
 
 class Addition(Struct, frozen=True, gc=False):
@@ -154,10 +163,19 @@ def note_target(connection: Connection, run_id: str, target: str) -> None:
     connection.execute("UPDATE run SET target = ? WHERE run_id = ?", (target, run_id))
 
 
+def note_queues(connection: Connection, queues: Mapping[str, QueueLimits]) -> None:
+    """Store the limits and weights of queues."""
+    connection.executemany(
+        "INSERT OR REPLACE INTO queue(name, running, weights) VALUES(?, ?, ?)",
+        [(name, queue.running, encode(queue.weights)) for name, queue in queues.items()],
+    )
+
+
 def place_run(connection: Connection, run_id: str) -> None:
     """Let the workers of the root's agent take a child run, in its root's place in line."""
     placed = connection.execute(
-        "UPDATE run SET (agent, tenant, priority) = (SELECT agent, tenant, priority FROM run "
+        "UPDATE run SET (agent, tenant, priority, queue) = "
+        "(SELECT agent, tenant, priority, queue FROM run "
         "WHERE run_id = ?) WHERE run_id = ? AND agent = '' AND next_seq > 1",
         (run_id.partition("/")[0], run_id),
     )
@@ -177,8 +195,9 @@ def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:
 def _give_place(connection: Connection, tenant: Tenant, number: int, place: Place) -> None:
     ends = None if place.deadline_s is None else tenant.clock() + place.deadline_s
     connection.execute(
-        "UPDATE run SET tenant = ?, priority = ?, deadline = ?, wake_at = ? WHERE number = ?",
-        (place.tenant, place.priority, ends, ends, number),
+        "UPDATE run SET tenant = ?, priority = ?, deadline = ?, wake_at = ?, queue = ? "
+        "WHERE number = ?",
+        (place.tenant, place.priority, ends, ends, place.queue, number),
     )
 
 

@@ -24,6 +24,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import Fenced, RunBusy, StoreError
+from .backlog import refuse_full
 from .base import Ask, Refusal, ReleaseStatus, RunStatus
 from .journals import above, news_key, refusals_after, tells_parent
 from .memory import Claims
@@ -137,6 +138,7 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
             f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}. "
             "Fix: wait until that driver releases it, or dies."
         )
+    _refuse_full(connection, tenant, run_id)
     # `epoch` is the stored value; `excluded.epoch` would be 1, from the row of this INSERT.
     (epoch,) = connection.execute(
         "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
@@ -305,6 +307,23 @@ def is_dead(owner: str) -> bool:
     except PermissionError:
         return False
     return False
+
+
+def _refuse_full(connection: Connection, tenant: Tenant, run_id: str) -> None:
+    limited = connection.execute(
+        "SELECT name, running FROM run JOIN queue ON name = queue WHERE run_id = ? "
+        "AND running IS NOT NULL AND agent <> ''",
+        (run_id,),
+    ).fetchone()
+    if limited is None:
+        return
+    name, running = limited
+    owners = connection.execute(
+        "SELECT owner FROM run WHERE owner IS NOT NULL AND lease_until > ? AND queue = ? "
+        "AND agent <> '' AND run_id <> ?",
+        (tenant.clock(), name, run_id),
+    )
+    refuse_full(run_id, name, running, sum(not is_dead(owner) for (owner,) in owners))
 
 
 def _forget_empty(connection: Connection, run_id: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from functools import cache, partial
@@ -12,9 +11,11 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Any, Final, TypeVar, get_args
 
+from msgspec.json import Decoder
+
 from ..errors import StoreError, UnknownRun
 from ..events import Event
-from .backlog import PlaceInLine, in_turn
+from .backlog import PlaceInLine, QueueLimits, in_turn
 from .base import ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
@@ -46,7 +47,7 @@ WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 # Only a root run may be new, and no child run that its parent drives has an agent.
 # A run with an owner is interrupted if the owner is dead.
 READY: Final = (
-    "SELECT band, -priority, updated, run_id, tenant, owner, lease_until FROM ("
+    "SELECT band, -priority, updated, run_id, queue, tenant, owner, lease_until FROM ("
     "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d' AND epoch = 0 AND "
     "instr(run_id, '/') = 0), 0) AS band "
     "FROM run WHERE status IN('ready', 'interrupted', 'blocked') "
@@ -54,9 +55,12 @@ READY: Final = (
     "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status IN('parked', 'ready') "
     "AND owner IS NULL AND agent IN({graphs}) "
     "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND agent IN({graphs})) "
-    "WHERE next_seq > 1"
+    "WHERE next_seq > 1 AND (? IS NULL OR queue = ?)"
 )
-BUSY: Final = "SELECT tenant, owner, lease_until FROM run WHERE owner IS NOT NULL AND agent <> ''"
+BUSY: Final = (
+    "SELECT queue, tenant, owner, lease_until FROM run WHERE owner IS NOT NULL AND agent <> ''"
+)
+WEIGHTS: Final = Decoder(dict[str, float])
 IN_ORDER: Final = "ORDER BY number"
 STORED: Final = frozenset[str](("ready", *get_args(ReleaseStatus)))
 """The statuses that a row may have."""
@@ -233,24 +237,34 @@ def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:
 
 
 def ready(
-    connection: Connection, now: float, graphs: Collection[str], revisions: Collection[str]
+    connection: Connection,
+    now: float,
+    graphs: Collection[str],
+    revisions: Collection[str],
+    queue: str | None,
 ) -> list[str]:
     """Return ids of runs that wait for a driver, or have a question that has expired."""
     named = ", ".join("?" * len(graphs))
     fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions)) or "false"
-    rows: list[tuple[int, int, float, str, str, str | None, float]] = connection.execute(
-        READY.format(graphs=named, fit=fit), (*revisions, *graphs, now, *graphs, *graphs)
+    rows: list[tuple[int, int, float, str, str, str, str | None, float]] = connection.execute(
+        READY.format(graphs=named, fit=fit),
+        (*revisions, *graphs, now, *graphs, *graphs, queue, queue),
     ).fetchall()
     # A run may wait for two reasons: for an answer that came, and for a time that has come.
-    line = {
-        PlaceInLine(*row[:5]) for row in rows if row[5] is None or _is_left(row[5], row[6] <= now)
-    }
-    busy = Counter(
-        tenant
-        for tenant, owner, lease_until in connection.execute(BUSY)
+    line = [
+        PlaceInLine(*row[:6]) for row in rows if row[6] is None or _is_left(row[6], row[7] <= now)
+    ]
+    busy = [
+        (name, tenant)
+        for name, tenant, owner, lease_until in connection.execute(BUSY)
         if not _is_left(owner, lease_until <= now)
-    )
-    return list(dict.fromkeys(in_turn(line, busy)))
+    ]
+    limits = "SELECT name, running, weights FROM queue"
+    queues = {
+        name: QueueLimits(running=running, weights=WEIGHTS.decode(weights))
+        for name, running, weights in connection.execute(limits)
+    }
+    return in_turn(line, busy, queues)
 
 
 def _is_left(owner: str | None, is_expired: bool) -> bool:  # noqa: FBT001 - of a lease

@@ -63,6 +63,7 @@ TABLES: Final = (
          next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
          refusals BLOB NOT NULL DEFAULT x'5b5d', wake_at REAL, target TEXT NOT NULL DEFAULT '',
          tenant TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0, deadline REAL,
+         queue TEXT NOT NULL DEFAULT 'default',
          created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
     "CREATE INDEX run_ready ON run(agent, updated) "
@@ -77,6 +78,8 @@ TABLES: Final = (
          run_id TEXT NOT NULL REFERENCES run(run_id), key TEXT NOT NULL, signal_id TEXT NOT NULL,
          data TEXT NOT NULL, ts REAL NOT NULL,
          PRIMARY KEY(run_id, key)) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE queue(
+         name TEXT PRIMARY KEY, running INTEGER, weights BLOB NOT NULL) STRICT, WITHOUT ROWID""",
     "CREATE TABLE meter(name TEXT PRIMARY KEY, at REAL NOT NULL) STRICT, WITHOUT ROWID",
 )
 

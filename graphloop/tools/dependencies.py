@@ -98,7 +98,8 @@ def check_deps(
         if wanted:
             raise ConfigError(
                 f"`deps` of {place}: expected {kind_name(wanted[0].kind)}, which {wanted[0].place} "
-                "reads, found none. Fix: pass `deps=…` to each start and each resume of the run."
+                "reads, found none. Fix: pass `deps=…` to each start and each resume of the run, "
+                "or to its worker."
             )
         return
     found = given["deps"]

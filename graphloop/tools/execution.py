@@ -228,7 +228,7 @@ async def _called(call: Caller, value: object, context: ToolContext, *, in_threa
             raise
     else:
         result = call(value, context)
-    if isinstance(result, Awaitable):
+    if inspect.isawaitable(result):
         result = await cast("Awaitable[object]", result)  # isinstance knows no result type.
     return result
 

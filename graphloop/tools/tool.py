@@ -8,6 +8,7 @@ answer; only cancellation and the interpreter's own exits pass through.
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
@@ -280,9 +281,8 @@ class Tool(Generic[P, R_co]):
         try:
             if policy.timeout_s is not None or policy.thread:
                 return await execute_call(self.name, call, policy, read, context)
-            result = call(read, context)
-            if isinstance(result, Awaitable):
-                result = await cast("Awaitable[object]", result)  # isinstance knows no result type.
+            answer = call(read, context)
+            result: object = await answer if inspect.isawaitable(answer) else answer
             return outcome_of_value(result, policy.result_chars_max)
         except Exception as error:  # noqa: BLE001 - a tool is user code: the boundary.
             return raised(context.run_id, self.name, error, policy.result_chars_max)

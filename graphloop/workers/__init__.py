@@ -12,10 +12,16 @@ from ..lazy import front_door
 
 if TYPE_CHECKING:
     from .client import Client, Ended, Journaled
+    from .deltas import Streamed
     from .worker import Worker
 
-__all__ = ["Client", "Ended", "Journaled", "Worker"]
+__all__ = ["Client", "Ended", "Journaled", "Streamed", "Worker"]
 
 __getattr__ = front_door(
-    __name__, {".client": ("Client", "Ended", "Journaled"), ".worker": ("Worker",)}
+    __name__,
+    {
+        ".client": ("Client", "Ended", "Journaled"),
+        ".deltas": ("Streamed",),
+        ".worker": ("Worker",),
+    },
 )

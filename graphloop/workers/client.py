@@ -12,10 +12,11 @@ it resumes the run.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple, final
+from typing import Literal, NamedTuple, final, overload
 from uuid import uuid4
 
 from msgspec import Struct
@@ -31,6 +32,7 @@ from ..stores import (
     CommandKind,
     Mailbox,
     Posted,
+    Relays,
     RunCommand,
     RunRecord,
     RunStatus,
@@ -38,6 +40,7 @@ from ..stores import (
     open_store,
     paged,
 )
+from .deltas import FOLLOWED_S, Streamed, follow, streamed
 
 __all__ = ["Client", "Ended", "Journaled"]
 
@@ -183,30 +186,92 @@ class Client:
                     return Ended(run_id, status, _last_text(await self._store.load(run_id)))
                 await asyncio.sleep(self._poll_s)
 
-    async def stream(self, run_id: str, *, after: int = 0) -> AsyncIterator[Journaled]:
+    @overload
+    def stream(
+        self, run_id: str, *, after: int = 0, deltas: Literal[False] = False
+    ) -> AsyncGenerator[Journaled]: ...
+
+    @overload
+    def stream(
+        self, run_id: str, *, after: int = 0, deltas: bool
+    ) -> AsyncGenerator[Journaled | Streamed]: ...
+
+    def stream(
+        self, run_id: str, *, after: int = 0, deltas: bool = False
+    ) -> AsyncGenerator[Journaled] | AsyncGenerator[Journaled | Streamed]:
         """Yield the events of a run from the journal, each with its number, until the run is over.
 
         A reader that was cut off goes on after the last number that it has: no event is lost, and
-        none comes twice.
+        none comes twice. With `deltas`, the text of a reply comes as its model streams it, and then
+        the event with the whole reply. A delta may be lost, an event is not.
 
         Args:
             run_id: the run's id.
             after: the number of the last event that the reader has.
+            deltas: whether `Streamed` texts come between the events. A worker tells them over a
+                PostgreSQL store; they are those of the run itself, not of its child runs.
 
         Raises:
+            ConfigError: the store does not pass on deltas.
             UnknownRun: there is no such run.
         """
+        if not deltas:
+            return self._events(run_id, after)
+        if not isinstance(self._store, Relays):
+            raise ConfigError(
+                f"`deltas`: expected a store that tells other processes at once, found "
+                f"{self._store!r}. Fix: keep the runs in PostgreSQL, or leave it out."
+            )
+        return self._parts(self._store, run_id, after)
+
+    async def _events(self, run_id: str, after: int) -> AsyncGenerator[Journaled]:
         while True:
-            # Read before the events: all events of a run that is over are in its journal.
-            record = await self._catalog.record(run_id)
-            if record.events > after:
-                for event in (await self._store.load(run_id))[after:]:
-                    after += 1
-                    yield Journaled(after, event)
-            elif record.status in OVER:
+            found, is_over = await self._since(run_id, after)
+            for one in found:
+                after = one.seq
+                yield one
+            if is_over:
                 return
-            else:
+            if not found:
                 await asyncio.sleep(self._poll_s)
+
+    async def _parts(
+        self, store: Relays, run_id: str, after: int
+    ) -> AsyncGenerator[Journaled | Streamed]:
+        follow_at, texts = 0.0, streamed(store, run_id)
+        heard = asyncio.ensure_future(anext(texts))
+        try:
+            while True:
+                found, is_over = await self._since(run_id, after)
+                for one in found:
+                    after = one.seq
+                    yield one
+                if is_over:
+                    return
+                look_at = time.monotonic() + self._poll_s
+                if time.monotonic() >= follow_at:
+                    await follow(store, run_id)
+                    follow_at = time.monotonic() + FOLLOWED_S / 3
+                while (rest_s := look_at - time.monotonic()) > 0:
+                    await asyncio.wait((heard,), timeout=rest_s)
+                    if heard.done():
+                        delta = heard.result()
+                        heard = asyncio.ensure_future(anext(texts))
+                        if delta.seq >= after:  # Else the event with the reply has come.
+                            yield delta
+        finally:
+            heard.cancel()
+            await asyncio.wait((heard,))
+            await texts.aclose()
+
+    async def _since(self, run_id: str, after: int) -> tuple[Sequence[Journaled], bool]:
+        """Return the events after this number, and whether these are the last."""
+        # Read before the events: all events of a run that is over are in its journal.
+        record = await self._catalog.record(run_id)
+        if record.events <= after:
+            return (), record.status in OVER
+        events = (await self._store.load(run_id))[after:]
+        return [Journaled(at, event) for at, event in enumerate(events, after + 1)], False
 
     async def runs(
         self,

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -23,12 +23,14 @@ from typing import Any, Final, final
 from ..agent import Agent, RunStream, StoreInput
 from ..driver import Fleet
 from ..engines import Driven, Engine, Legs, Pull, SharedStore
-from ..errors import ConfigError, Fenced, IllegalEvent, RunBusy, StoreError
+from ..errors import ConfigError, Fenced, IllegalEvent, QueueFull, RunBusy, StoreError
 from ..policy import Approval, decline
 from ..rates import FleetPace, RateDesk
 from ..stores import (
     Meters,
+    QueueLimits,
     Refusal,
+    Relays,
     ReleaseStatus,
     RunCommand,
     RunRecord,
@@ -38,6 +40,7 @@ from ..stores import (
     open_store,
 )
 from .child_legs import resume_child
+from .deltas import StreamedTexts
 
 __all__ = ["Worker"]
 
@@ -65,20 +68,25 @@ class Worker:
         slots: the number of runs to drive at once.
         poll_s: the most seconds between two looks for waiting runs; a store that tells of a run
             (`stores.Wakes`) is looked into at once.
+        queues: the queues whose runs the worker takes, by name, each with slots of its own; by
+            default it takes the runs of all. The limits and weights that the worker which starts
+            last gives to a queue count for all workers of the store.
         engine: decides which run is driven next, and when; called with the legs of the worker.
         deps: returns the `deps` of a root run by its id, for agents with a `deps_type`.
 
     Raises:
-        ConfigError: two agents have one name, or the store cannot tell which runs wait.
+        ConfigError: two agents have one name, an agent needs `deps`, a number is not positive, or
+            the store cannot tell which runs wait.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the options of a worker
         self,
         agents: Iterable[Agent[Any, Any]],
         store: StoreInput,
         *,
         slots: int = 100,
         poll_s: float = 0.2,
+        queues: Mapping[str, QueueLimits] | None = None,
         engine: Callable[[Legs], Engine] = Pull,
         deps: Callable[[str], object] | None = None,
     ) -> None:
@@ -90,6 +98,8 @@ class Worker:
                     f"{agent.name!r}. Fix: give one of them another `name`."
                 )
             self._agents[agent.name] = agent
+            if deps is None:
+                agent.runs.check_deps({})
         if not self._agents:
             raise ConfigError("a worker: expected at least one agent, found none.")
         for name, number in (("slots", slots), ("poll_s", poll_s)):
@@ -100,6 +110,8 @@ class Worker:
         if isinstance(self._store, Meters):
             pace = FleetPace(RateDesk(self._store, patience_s=PATIENCE_S), {})
         self._fleet = Fleet(pace, self._store)
+        _check_queues(queues or {})
+        lanes = [slots if one.slots is None else one.slots for one in (queues or {}).values()]
         self._poll_s = poll_s
         self._deps = deps
         self._stopped = asyncio.Event()
@@ -107,8 +119,9 @@ class Worker:
             self._store,
             {name: agent.revision for name, agent in self._agents.items()},
             self.drive,
-            slots=slots,
+            slots=sum(lanes) or slots,
             poll_s=poll_s,
+            queues=queues or {},
         )
         self._engine = engine(self._legs)
         # The streams of the runs under way, each with the keys of the commands that it was told.
@@ -129,7 +142,7 @@ class Worker:
                 left then.
         """
         await self._engine.open()
-        left_s = 0.0
+        left_s, deltas = 0.0, self._tell_deltas()
         try:
             while not self._stopped.is_set():
                 await self._engine.look()
@@ -140,6 +153,15 @@ class Worker:
             await self._engine.drain()
             await self._legs.end(left_s)
             await self._engine.close()
+            deltas.cancel()
+            await asyncio.wait((deltas,))
+
+    def _tell_deltas(self) -> asyncio.Future[None]:
+        """Tell the followers of runs what the models stream, if the store can."""
+        if isinstance(self._store, Relays):
+            return asyncio.ensure_future(StreamedTexts(self._store, self._streams).serve())
+        nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        return nothing
 
     async def _wait_for_news(self) -> None:
         """Wait until `stop`, until the store tells of a run, or until the next look is due."""
@@ -184,6 +206,8 @@ class Worker:
             self._streams[run_id] = stream, set()
             with _ended_after(remaining_s, stream):
                 result = await stream.result()
+        except QueueFull:
+            return "full"
         except (RunBusy, Fenced):
             return "again"
         except (ConfigError, IllegalEvent) as error:
@@ -256,6 +280,20 @@ def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:
                 stream.steer(command.text, signal_id=command.signal_id)
             case "follow_up":
                 stream.follow_up(command.text, signal_id=command.signal_id)
+
+
+def _check_queues(queues: Mapping[str, QueueLimits]) -> None:
+    for name, queue in queues.items():
+        numbers = {
+            "slots": queue.slots,
+            "running": queue.running,
+            **{f"weights[{tenant!r}]": weight for tenant, weight in queue.weights.items()},
+        }
+        for what, number in numbers.items():
+            if number is not None and not 0 < number < math.inf:
+                raise ConfigError(
+                    f"queue {name!r}: {what}: expected a positive number, found {number!r}."
+                )
 
 
 def _shared(store: Store) -> SharedStore:

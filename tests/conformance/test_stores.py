@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, closing
 from pathlib import Path
@@ -17,10 +18,10 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from msgspec import convert
 
-from graphloop.errors import RunBusy, StoreError, UnknownRun
+from graphloop.errors import QueueFull, RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.media import Inline, MediaPart
-from graphloop.stores.backlog import Backlog, Place
+from graphloop.stores.backlog import Backlog, Place, QueueLimits
 from graphloop.stores.base import (
     Ask,
     Bulk,
@@ -527,23 +528,33 @@ def test_an_answer_that_its_driver_has_not_read_wakes_the_run(open_shared: OpenS
     ]
 
 
-async def taken(store: Shared, tenants: Mapping[str, str], slots: int) -> Sequence[str]:
-    """Return the tenants of all runs in the order in which a worker with these slots takes them.
+async def taken(
+    store: Shared,
+    tenants: Mapping[str, str],
+    slots: int,
+    *,
+    most: int | None = None,
+    queue: str | None = None,
+) -> Sequence[str]:
+    """Return the tenants of runs in the order in which a worker with these slots takes them.
 
     A run stays under way while one run for each of the other slots is taken.
     """
     order: list[str] = []
     under_way: list[str] = []
-    while found := await store.ready({"a graph"}, slots):
+    while len(order) != most:
+        if len(under_way) == slots:
+            await store.release(under_way.pop(0), "done", ())
+        found = await store.ready({"a graph"}, slots - len(under_way), queue=queue)
+        if not found:
+            break
         for run_id in found:
-            if len(under_way) == slots:
-                await store.release(under_way.pop(0), "done", ())
             await store.claim(run_id)
             under_way.append(run_id)
             order.append(tenants[run_id])
     for run_id in under_way:
         await store.release(run_id, "done", ())
-    return order
+    return order[:most]
 
 
 def test_a_tenant_with_many_runs_does_not_keep_others_waiting(open_shared: OpenShared) -> None:
@@ -565,6 +576,81 @@ def test_a_tenant_with_many_runs_does_not_keep_others_waiting(open_shared: OpenS
     assert last < 2 * 9 * 4
     half = [order[: last // 2].count(name) for name in small]
     assert sum(half) ** 2 / (9 * sum(count**2 for count in half)) >= 0.95
+
+
+def test_equal_tenants_have_equal_shares(open_shared: OpenShared) -> None:
+    """Of 1 tenant with 1,000 runs and 9 with 10, the nine end within twice their time alone.
+
+    The runs are counted as a worker takes them: no clock is asked.
+    """
+    tenants = {f"big-{at:03}": "big" for at in range(sized(200, 1000))}
+    tenants |= {f"run-{at}-{name}": f"small {name}" for at in range(10) for name in range(9)}
+
+    async def scenario() -> Sequence[str]:
+        store = open_shared()
+        for run_id, tenant in tenants.items():
+            await store.enlist(started(run_id), Place(tenant))
+        return await taken(store, tenants, 10, most=2 * 9 * 10)
+
+    order = do(scenario())
+
+    counts = Counter(order)
+    assert [counts[f"small {at}"] for at in range(9)] == [10] * 9
+    early = Counter(order[:50]).values()  # While all of them wait.
+    assert sum(early) ** 2 / (10 * sum(count**2 for count in early)) >= 0.95
+
+
+def test_a_tenant_with_more_weight_has_more_turns(open_shared: OpenShared) -> None:
+    """In its queue; a queue without weights shares evenly."""
+    tenants = {
+        f"{queue}-{at:02}-{name}": f"{queue} {name}"
+        for at in range(20)
+        for name in ("acme", "other")
+        for queue in ("bulk", "default")
+    }
+
+    async def scenario() -> tuple[Counter[str], Counter[str]]:
+        store = open_shared()
+        await store.set_queues({"bulk": QueueLimits(weights={"bulk acme": 3.0})})
+        for run_id, tenant in tenants.items():
+            queue = run_id.partition("-")[0]
+            await store.enlist(started(run_id), Place(tenant, queue=queue))
+        bulk = await taken(store, tenants, 8, most=16, queue="bulk")
+        return Counter(bulk), Counter(await taken(store, tenants, 8, most=16, queue="default"))
+
+    bulk, default = do(scenario())
+
+    assert bulk == {"bulk acme": 12, "bulk other": 4}
+    assert default == {"default acme": 8, "default other": 8}
+
+
+def test_no_more_runs_of_a_queue_go_on_than_may(open_shared: OpenShared) -> None:
+    """Whoever claims: a look shows no more than there is room, and a claim beyond it is refused."""
+
+    async def scenario() -> list[object]:
+        store, other = open_shared(), open_shared()
+        await other.set_queues({"bulk": QueueLimits(running=2), "free": QueueLimits()})
+        for run_id in ("a", "b", "c"):
+            await store.enlist(started(run_id), Place(queue="bulk"))
+        await store.enlist(started("d"), Place(queue="free"))
+        await store.append("a/c0.0", 1, started("a/c0.0"))
+        seen: list[object] = [await other.ready({"a graph"}, 9)]
+        for run_id in ("a", "a/c0.0", "b", "d"):
+            await store.claim(run_id)
+        seen.append(await other.ready({"a graph"}, 9))
+        with pytest.raises(QueueFull, match="queue 'bulk' has 2 run"):
+            await other.claim("c")
+        with pytest.raises(RunBusy):
+            await other.claim("b")
+        await store.release("a", "done", ())
+        seen += [await other.ready({"a graph"}, 9), await other.ready({"a graph"}, 9, queue="free")]
+        await other.claim("c")
+        await other.set_queues({"bulk": QueueLimits()})
+        await store.release("b", "interrupted", ())
+        await store.claim("b")
+        return seen
+
+    assert do(scenario()) == [["a", "d", "b"], [], ["c"], []]
 
 
 def test_a_priority_goes_before_the_tenants_turn(open_shared: OpenShared) -> None:

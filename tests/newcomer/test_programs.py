@@ -140,7 +140,7 @@ def test_each_request_brings_its_own_dependencies(folder: Path) -> None:
         "You serve Ada.",
         "parked []",
         "`deps` of 'agent': expected Request, which agent 'agent' reads, found none. Fix: pass "
-        "`deps=…` to each start and each resume of the run.",
+        "`deps=…` to each start and each resume of the run, or to its worker.",
         "Paid. ['R-1']",
         "Good day.",
         "0.1",

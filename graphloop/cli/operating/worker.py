@@ -12,6 +12,10 @@ to the queues of DBOS, in the same PostgreSQL database (pip install 'graphloop[d
 leaves it to a Temporal server, for any store on a disk (pip install 'graphloop[temporal]'). It
 reads TEMPORAL_ADDRESS and the other variables of Temporal's programs; the options go before them.
 
+--queue default:100 --queue bulk:20:50 takes the runs of two queues: at most 100 and 20 of them at
+once, and at most 50 of `bulk` on all workers. Without it, the runs of all queues are taken.
+--weight acme:3 gives a tenant three times the share of another in these queues.
+
 SIGTERM and Ctrl-C end the worker: it takes no more runs, and has --grace seconds for those under
 way; another worker goes on with what is left. A second Ctrl-C ends it at once. The log goes to
 stderr.
@@ -24,7 +28,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, TypeAlias
@@ -33,7 +37,7 @@ import typer
 
 from ... import engines
 from ...errors import ConfigError
-from ...stores import open_store
+from ...stores import QueueLimits, open_store
 from ...workers import Worker
 from ..errors import Status, tell_error
 from ..options import BaseUrl, Registers, StorePath, TargetArgument
@@ -46,6 +50,18 @@ EngineName = StrEnum("EngineName", {"PULL": "pull", "DBOS": "dbos", "TEMPORAL": 
 
 Slots: TypeAlias = Annotated[
     int, typer.Option(metavar="NUMBER", min=1, help="The most runs to drive at once.")
+]
+Queues: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--queue",
+        metavar="NAME[:SLOTS[:RUNNING]]",
+        help="A queue whose runs the worker takes, and the most that it and all workers drive.",
+    ),
+]
+Weights: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option("--weight", metavar="TENANT:NUMBER", help="The share of a tenant, 1 by default."),
 ]
 Grace: TypeAlias = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="The time for runs under way at the end.")
@@ -69,6 +85,8 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     *,
     store: StorePath = None,
     slots: Slots = 100,
+    queue: Queues = None,
+    weight: Weights = None,
     grace: Grace = 30.0,
     engine: EngineOption = EngineName.PULL,
     temporal_address: TemporalAddress = None,
@@ -88,7 +106,14 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     def given(_: str) -> object:
         return deps["deps"]
 
-    worker = Worker([agent], shared, slots=slots, engine=engine_class, deps=given if deps else None)
+    worker = Worker(
+        [agent],
+        shared,
+        slots=slots,
+        queues=_queues(queue or (), weight or ()),
+        engine=engine_class,
+        deps=given if deps else None,
+    )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
     async def serve() -> None:
@@ -110,6 +135,36 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
 
     asyncio.run(serve())
     return Status.OK
+
+
+def _queues(given: Sequence[str], weights: Sequence[str]) -> dict[str, QueueLimits]:
+    shares = {tenant: _number(share, text) for text in weights for tenant, share in [_pair(text)]}
+    if shares and not given:
+        raise ConfigError("--weight: expected a --queue beside it, found none. Fix: --queue NAME")
+    queues: dict[str, QueueLimits] = {}
+    for text in given:
+        name, slots = _pair(text)
+        slots, running = _pair(slots)
+        if not name:
+            raise ConfigError(f"{text!r}: expected the name of a queue first. Fix: default{text}")
+        queues[name] = QueueLimits(
+            slots=int(_number(slots, text)) if slots else None,
+            running=int(_number(running, text)) if running else None,
+            weights=shares,
+        )
+    return queues
+
+
+def _pair(text: str) -> tuple[str, str]:
+    before, _, after = text.partition(":")
+    return before, after
+
+
+def _number(text: str, option: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise ConfigError(f"{option!r}: expected a number, found {text!r}.") from error
 
 
 def _engine_class(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.json import encode
 
 from ...errors import StoreError, UnknownRun
-from ..backlog import Place
+from ..backlog import Place, QueueLimits
 from ..base import Posted
 from ..journals import out_of_order
 from .leases import HeldRun, StoreWorker, fenced, notify
@@ -20,6 +21,7 @@ __all__ = [
     "clear_refusals",
     "place",
     "post_answer",
+    "record_queues",
     "record_target",
     "stored_text",
     "why_refused",
@@ -196,10 +198,23 @@ def record_target(link: Link, run_id: str, target: str) -> None:
     link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
 
 
+def record_queues(link: Link, queues: Mapping[str, QueueLimits]) -> None:
+    """Store the limits and weights of queues."""
+    link.cursor().executemany(
+        "INSERT INTO queue(name, running, weights) VALUES(%s, %s, %s) ON CONFLICT(name) "
+        "DO UPDATE SET running = excluded.running, weights = excluded.weights",
+        [
+            (stored_text(name), queue.running, encode(queue.weights).decode())
+            for name, queue in sorted(queues.items())
+        ],
+    )
+
+
 def place(link: Link, run_id: str) -> None:
     """Let the workers of the root's agent take a child run, in its root's place in line."""
     placed = link.execute(
-        "UPDATE run c SET agent = r.agent, tenant = r.tenant, priority = r.priority FROM run r "
+        "UPDATE run c SET agent = r.agent, tenant = r.tenant, priority = r.priority, "
+        "queue = r.queue FROM run r "
         "WHERE r.run_id = %s AND c.run_id = %s AND c.agent = '' AND c.begun",
         (run_id.partition("/")[0], run_id),
     )
@@ -223,8 +238,11 @@ def _give_place(link: Link, number: int, place: Place) -> None:
     if place != Place():
         link.execute(
             "UPDATE run SET tenant = %s, priority = %s, deadline = now_s() + %s, "
-            "wake_at = now_s() + %s WHERE number = %s",
-            (stored_text(place.tenant), place.priority, *[place.deadline_s] * 2, number),
+            "wake_at = now_s() + %s, queue = %s WHERE number = %s",
+            (
+                *(stored_text(place.tenant), place.priority, *[place.deadline_s] * 2),
+                *(stored_text(place.queue), number),
+            ),
         )
 
 

@@ -16,12 +16,13 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Final, final
+from typing import Final, LiteralString, final
 
 from msgspec import Struct
 from msgspec.json import encode
 
 from ...errors import Fenced, RunBusy, StoreError
+from ..backlog import refuse_full
 from ..base import Ask, Refusal, ReleaseStatus
 from ..journals import above, news_key, refusals_after, tells_parent
 from ..memory import Claims
@@ -44,6 +45,10 @@ __all__ = [
     "take_row",
 ]
 
+UNDER_WAY: Final[LiteralString] = (
+    "SELECT count(*) FROM run WHERE owner IS NOT NULL AND queue = %s AND agent <> '' "
+    "AND run_id <> %s"
+)
 SWEEPER: Final = 0
 """The second number of the lock that lets one process sweep at a time."""
 
@@ -140,9 +145,10 @@ def claim_run(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun:
     """Make the tenant the owner of a run, and return the claim.
 
     Raises:
-        RunBusy: a live worker owns the run.
+        RunBusy: a live worker owns the run, or its queue is full (`QueueFull`).
     """
     take_row(link, tenant)
+    _refuse_full(link, run_id)
     if (held := _claimed(link, tenant, run_id)) is not None:
         return held
     sweep(link)
@@ -153,6 +159,28 @@ def claim_run(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun:
         f"run {run_id!r} is being driven by {row and row[0]}. "
         "Fix: wait until that driver releases it, or dies."
     )
+
+
+def _refuse_full(link: Link, run_id: str) -> None:
+    """Refuse the claim if the run's queue is full; no other claim in the queue goes on meanwhile.
+
+    Raises:
+        QueueFull: the queue is full.
+    """
+    limited = link.execute(
+        "SELECT q.name, q.running FROM run r JOIN queue q ON q.name = r.queue WHERE r.run_id = %s "
+        "AND q.running IS NOT NULL AND r.agent <> '' FOR UPDATE OF q",
+        (run_id,),
+    ).fetchone()
+    if limited is None:
+        return
+    # A statement of its own: it sees the claims whose transactions had the lock before.
+    name, running = limited
+    (under_way,) = link.execute(UNDER_WAY, (name, run_id)).fetchone() or (0,)
+    if under_way >= running:
+        sweep(link)
+        (under_way,) = link.execute(UNDER_WAY, (name, run_id)).fetchone() or (0,)
+    refuse_full(run_id, name, running, under_way)
 
 
 def _claimed(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun | None:

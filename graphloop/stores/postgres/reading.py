@@ -1,24 +1,33 @@
-"""The queries of a PostgreSQL store."""
+"""The queries of a PostgreSQL store, and the connections that ask them."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Final, LiteralString
+from typing import Final, LiteralString, TypeVar, final
+
+import psycopg
 
 from ...errors import StoreError, UnknownRun
 from ...events import Event
-from ..base import RunRecord
+from ..base import RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
 from ..journals import COMMANDS_FROM, COMMANDS_UPTO
-from ..rows import WantedPage, records_of, within_bounds
+from ..rows import records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep
-from .schema import Link
+from .schema import Link, opened
+from .writer import persist
+
+# ruff: noqa: S608 - the queries are made of constants
+
+T = TypeVar("T")
 
 __all__ = [
+    "Readers",
     "found_record",
     "known_ids",
     "listed_runs",
@@ -57,28 +66,67 @@ NUMBERS_OWNED: Final[LiteralString] = (
     "(SELECT name FROM live) THEN 'running' ELSE 'interrupted' END) = ANY(%(statuses)s)"
 )
 
-# Only a root run may be new, and no child run that its parent drives has an agent.
-# A row that another transaction changes now is another worker's.
+# No child run that its parent drives has an agent. A run waits in the line of its queue, agent and
+# tenant, which an index has in its order. A look jumps from the head of a line to the next, and
+# sorts the heads: of N wanted runs, those that the worker takes are in the first N lines of a
+# queue. It reads at most so many runs of each as could be taken.
+WAITS: Final[LiteralString] = (
+    "status IN('ready', 'interrupted') AND owner IS NULL AND begun AND agent <> ''"
+)
+LINES: Final[LiteralString] = (
+    "WITH RECURSIVE line(queue, agent, tenant) AS ((SELECT queue, agent, tenant FROM run "
+    f"WHERE {WAITS} AND queue >= coalesce(%(queue)s, '') ORDER BY queue, agent, tenant LIMIT 1) "
+    "UNION ALL SELECT n.queue, n.agent, n.tenant FROM line CROSS JOIN LATERAL "
+    f"(SELECT queue, agent, tenant FROM run WHERE {WAITS} "
+    "AND (queue, agent, tenant) > (line.queue, line.agent, line.tenant) "
+    "ORDER BY queue, agent, tenant LIMIT 1) n WHERE n.queue = coalesce(%(queue)s, n.queue)), "
+)
+# `busy` counts the runs under way, and `open` how many more runs of a queue may go on.
+ROOM: Final[LiteralString] = (
+    "busy AS (SELECT queue, tenant, count(*) AS runs FROM run WHERE owner IS NOT NULL "
+    "AND agent <> '' GROUP BY queue, tenant), "
+    "open AS (SELECT name, coalesce(running - (SELECT sum(runs) FROM busy WHERE queue = name), "
+    "running, %(limit)s) AS runs, weights FROM queue), "
+)
+COLUMNS: Final[LiteralString] = "number, queue, tenant, band, priority, updated, run_id"
+HEADS: Final[LiteralString] = (
+    "head AS (SELECT line.*, row_number() OVER (PARTITION BY queue ORDER BY band, priority DESC, "
+    "(coalesce(busy.runs, 0) + 1) / coalesce((open.weights->>tenant)::float8, 1), updated, run_id) "
+    "AS place FROM line CROSS JOIN LATERAL (SELECT band, priority, updated, run_id FROM run "
+    f"WHERE {WAITS} AND queue = line.queue AND agent = line.agent AND tenant = line.tenant "
+    "ORDER BY band, priority DESC, updated, run_id LIMIT 1) h LEFT JOIN busy USING(queue, tenant) "
+    "LEFT JOIN open ON name = queue WHERE agent = ANY(%(graphs)s) "
+    "AND coalesce(open.runs, 1) > 0), "
+)
+FOUND: Final[LiteralString] = (
+    f"found AS (SELECT r.* FROM head CROSS JOIN LATERAL (SELECT {COLUMNS} FROM run "
+    f"WHERE {WAITS} AND queue = head.queue AND agent = head.agent AND tenant = head.tenant "
+    "ORDER BY band, priority DESC, updated, run_id LIMIT %(limit)s + 1 - place) r "
+    "WHERE place <= %(limit)s UNION ALL SELECT number, queue, tenant, least(band, 1), priority, "
+    "updated, run_id FROM run WHERE wake_at <= now_s() AND status IN('parked', 'ready') "
+    "AND owner IS NULL AND begun AND agent <> '' AND agent = ANY(%(graphs)s) "
+    "AND queue = coalesce(%(queue)s, queue) "
+    f"UNION ALL SELECT {COLUMNS} FROM run WHERE status = 'blocked' AND owner IS NULL AND begun "
+    "AND agent <> '' AND agent = ANY(%(graphs)s) AND %(revisions)s::text[] <> '{}' "
+    "AND queue = coalesce(%(queue)s, queue) AND NOT EXISTS(SELECT 1 "
+    "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)), "
+    # A run may wait for two reasons: for an answer that came, and for a time that has come.
+    f"waiting AS (SELECT DISTINCT ON (number) {COLUMNS} FROM found ORDER BY number, band), "
+)
 READY: Final[LiteralString] = (
-    "WITH busy AS (SELECT tenant, count(*) AS runs FROM run WHERE owner IS NOT NULL "
-    "AND agent <> '' GROUP BY tenant), "
-    "line AS (SELECT number, tenant, priority, updated, run_id, "
-    "CASE WHEN status IN('interrupted', 'blocked') THEN 0 "
-    "WHEN status = 'ready' AND asks = '[]' AND epoch = 0 AND strpos(run_id, '/') = 0 "
-    "AND coalesce(wake_at > now_s(), true) THEN 2 ELSE 1 END AS band "
-    "FROM run WHERE begun AND owner IS NULL AND agent = ANY(%(graphs)s) "
-    "AND (status IN('ready', 'interrupted') "
-    "OR (status = 'parked' AND wake_at <= now_s()) "
-    "OR (status = 'blocked' AND %(revisions)s::text[] <> '{}' AND NOT EXISTS(SELECT 1 "
-    "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)))"
-    "), ranked AS (SELECT number, band, coalesce(busy.runs, 0) + row_number() OVER (PARTITION BY "
-    "tenant ORDER BY band, line.priority DESC, updated, run_id) AS turn "
-    "FROM line LEFT JOIN busy USING(tenant)) "
-    "SELECT run_id FROM ranked JOIN run USING(number) WHERE owner IS NULL "
-    "ORDER BY band, priority DESC, turn, updated, run_id LIMIT %(limit)s "
+    LINES + ROOM + HEADS + FOUND + "ranked AS (SELECT waiting.*, (coalesce(busy.runs, 0) + "
+    "row_number() OVER (PARTITION BY queue, tenant ORDER BY band, priority DESC, updated, run_id)) "
+    "/ coalesce((open.weights->>tenant)::float8, 1) AS turn, open.runs AS room "
+    "FROM waiting LEFT JOIN busy USING(queue, tenant) LEFT JOIN open ON name = queue), "
+    "chosen AS (SELECT *, row_number() OVER (PARTITION BY queue ORDER BY band, priority DESC, "
+    "turn, updated, run_id) AS place FROM ranked) "
+    "SELECT run.run_id FROM (SELECT * FROM chosen WHERE room IS NULL OR place <= room "
+    "ORDER BY band, priority DESC, turn, updated, run_id LIMIT 2 * %(limit)s) best "
+    "JOIN run USING(number) WHERE owner IS NULL ORDER BY best.band, best.priority DESC, turn, "
+    "best.updated, run.run_id LIMIT %(limit)s "
+    # A row that another transaction changes now is another worker's.
     "FOR UPDATE OF run SKIP LOCKED"
 )
-
 
 CHAIN: Final[LiteralString] = (
     "WITH RECURSIVE found AS (SELECT digest, data FROM blob WHERE digest = %s UNION ALL "
@@ -173,38 +221,99 @@ def found_record(link: Link, run_id: str) -> RunRecord | None:
     return found[0] if found else None
 
 
-def wanted_page(link: Link, wanted: WantedPage) -> Sequence[RunRecord]:
+def wanted_page(
+    link: Link, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
+) -> Sequence[RunRecord]:
     """Return a page of a listing.
 
     Raises:
         UnknownRun: there is no run after which it could begin.
     """
     row: tuple[int] | None = (0,)
-    if wanted.after:
+    if after:
         known = "SELECT number FROM run WHERE run_id = %s AND begun"
-        row = link.execute(known, (wanted.after,)).fetchone()
+        row = link.execute(known, (after,)).fetchone()
     if row is None:
-        raise UnknownRun(f"no run {wanted.after!r} in this store: expected the last of a page.")
+        raise UnknownRun(f"no run {after!r} in this store: expected the last of a page.")
     given = {
         "after": row[0],
-        "graph": None if wanted.graph is None else stored_text(wanted.graph),
-        "statuses": [*wanted.statuses],
-        "limit": wanted.limit,
+        "graph": None if graph is None else stored_text(graph),
+        "statuses": [*statuses],
+        "limit": limit,
     }
-    numbers = [*link.execute(NUMBERS_OWNED if wanted.statuses else NUMBERS_OF_ALL, given)]
-    for status in wanted.statuses:
+    numbers = [*link.execute(NUMBERS_OWNED if statuses else NUMBERS_OF_ALL, given)]
+    for status in statuses:
         numbers += link.execute(NUMBERS_LEFT, {**given, "status": status})
-    chosen = sorted([number for (number,) in numbers])[: wanted.limit]
+    chosen = sorted([number for (number,) in numbers])[:limit]
     rows = link.execute(RECORDS + "AND number = ANY(%s) " + IN_ORDER, (chosen,)).fetchall()
     return records_of(rows, None, cut=True)
 
 
 def waiting_ids(
-    link: Link, graphs: Collection[str], limit: int, revisions: Collection[str]
+    link: Link,
+    graphs: Collection[str],
+    limit: int,
+    revisions: Collection[str],
+    queue: str | None,
 ) -> list[str]:
     """Free the runs of dead workers, and return ids of runs that wait for a driver."""
     sweep(link)
     named = [stored_text(graph) for graph in graphs]
-    given = {"graphs": named, "limit": limit, "revisions": [*revisions]}
+    given = {
+        "graphs": named,
+        "limit": limit,
+        "revisions": [*revisions],
+        "queue": None if queue is None else stored_text(queue),
+    }
     rows = link.execute(READY, given).fetchall()
     return [run_id for (run_id,) in rows]
+
+
+@final
+class Readers:
+    """The connections that wait for the next reader."""
+
+    def __init__(self, dsn: str, patience_s: float) -> None:
+        self._dsn = dsn
+        self._patience_s = patience_s
+        self._lock = threading.Lock()
+        self._idle: list[Link] = []
+        self._was_open = False
+
+    def do(self, work: Callable[[Link], T]) -> T:
+        """Run `work` in one read transaction.
+
+        Raises:
+            StoreError: the database cannot be read, or is damaged.
+        """
+
+        def attempt(_: bool) -> T:  # noqa: FBT001 - the parameter of a callback
+            with self._lock:
+                link = self._idle.pop() if self._idle else None
+            link = link or opened(self._dsn)
+            self._was_open = True
+            try:
+                with link.transaction():
+                    link.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                    result = work(link)
+            except psycopg.OperationalError:
+                link.close()
+                raise
+            except BaseException:
+                self._put_back(link)
+                raise
+            self._put_back(link)
+            return result
+
+        return persist(self._dsn, self._patience_s if self._was_open else 0.0, attempt)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for link in idle:
+            link.close()
+
+    def _put_back(self, link: Link) -> None:
+        with self._lock:
+            self._idle.append(link)

@@ -16,6 +16,7 @@ from ...errors import ConfigError, StoreError
 
 __all__ = [
     "CHANNEL",
+    "CONNECT_S",
     "LOCK_CLASS",
     "SCHEMA_VERSION",
     "Link",
@@ -41,6 +42,7 @@ OLDEST: Final = 140000
 # A worker is live while its session has its lock and its beat is younger than its lease.
 # `entry` is append-only; the primary key lets one of two writers of a number through.
 # `begun` is set with the first event: a claim of a run without events is no run yet.
+# `band` is the first order of runs that wait; a run whose time has come is in band 1 as well.
 # `agent` is the name of the agent whose workers take the run: that of the root's graph. It is empty
 # for a child run that its parent drives.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
@@ -69,11 +71,15 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          wake_at float8, target text NOT NULL DEFAULT '',
          tenant text COLLATE "C" NOT NULL DEFAULT '', priority smallint NOT NULL DEFAULT 0,
          deadline float8,
+         queue text COLLATE "C" NOT NULL DEFAULT 'default',
+         band smallint GENERATED ALWAYS AS (CASE WHEN status IN('interrupted', 'blocked') THEN 0
+           WHEN asks = '[]' AND epoch = 0 AND strpos(run_id, '/') = 0 THEN 2 ELSE 1 END) STORED,
          created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
          WITH (fillfactor=70)""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
-    "CREATE INDEX run_ready ON run(agent, updated) "
-    "WHERE status IN('ready', 'interrupted', 'blocked')",
+    # The line of each tenant in its order: a look reads the heads of the lines only.
+    "CREATE INDEX run_line ON run(queue, agent, tenant, band, priority DESC, updated, run_id) "
+    "WHERE status IN('ready', 'interrupted') AND owner IS NULL AND begun AND agent <> ''",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     "CREATE INDEX run_status ON run(status, number)",
     """CREATE TABLE entry(
@@ -83,6 +89,8 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE signal(
          run bigint NOT NULL, key text COLLATE "C" NOT NULL, signal_id text NOT NULL,
          data text NOT NULL, ts float8 NOT NULL DEFAULT now_s(), PRIMARY KEY(run, key))""",
+    """CREATE TABLE queue(
+         name text COLLATE "C" PRIMARY KEY, running int, weights jsonb NOT NULL)""",
     """CREATE TABLE meter(
          name text COLLATE "C" PRIMARY KEY, at float8) WITH (fillfactor=10)""",
     "INSERT INTO meta(key, value) VALUES('schema', '2')",
@@ -96,7 +104,8 @@ BODY: Final = """
 DECLARE
   told record;
 BEGIN
-  SELECT NEW.run_id AS run_id, NEW.agent AS graph, NEW.run_id || ':' || NEW.epoch AS leg,
+  SELECT NEW.run_id AS run_id, NEW.agent AS graph, NEW.queue AS queue,
+    NEW.priority AS priority, NEW.run_id || ':' || NEW.epoch AS leg,
     CASE WHEN NEW.status = 'interrupted' THEN NEW.run_id || ':' || (NEW.epoch - 2) END AS lost_leg,
     CASE WHEN NEW.status = 'interrupted' THEN 1
       WHEN NEW.asks <> '[]' OR NEW.epoch > 0 OR strpos(NEW.run_id, '/') > 0 THEN 10

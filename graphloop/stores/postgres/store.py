@@ -9,32 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import math
-import threading
 import time
 import weakref
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar, final
 
-import psycopg
 from msgspec.structs import replace
 
 from ...errors import ConfigError, StoreError, UnknownRun
 from ...events import Event, Started
-from ..backlog import Place
+from ..backlog import Place, QueueLimits
 from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
 from ..journals import graph_name_of, wake_at
-from ..rows import WantedPage
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
-from .schema import Link, opened, place_of, tell_engine
-from .writer import Job, PostgresWriter, QueuedAppend, persist
+from .reading import Readers
+from .relay import PostgresRelay
+from .schema import Link, place_of, tell_engine
+from .writer import Job, PostgresWriter, QueuedAppend
 
 __all__ = ["PostgresStore"]
 
@@ -81,9 +80,11 @@ class PostgresStore:
         self._codec, self._beginnings = codec or Codec(), Beginnings()
         self._tenant = StoreWorker(lease_s, clock)
         self._writer = PostgresWriter(dsn, self._tenant, patience_s)
-        self._readers = _Readers(dsn, patience_s)
+        self._readers = Readers(dsn, patience_s)
         weakref.finalize(self, self._writer.stop)
+        self._relay = PostgresRelay(dsn)
         weakref.finalize(self, self._readers.close)
+        weakref.finalize(self, self._relay.close)
 
     def __repr__(self) -> str:
         return f"<PostgresStore {self._place!r}>"
@@ -98,6 +99,7 @@ class PostgresStore:
         self._writer.stop()
         await asyncio.to_thread(self._writer.join)
         self._readers.close()
+        self._relay.close()
 
     def append(self, run_id: str, seq: int, *events: Event) -> Awaitable[None]:
         """Append events to a run's journal; the first new event gets the number `seq`.
@@ -226,20 +228,26 @@ class PostgresStore:
         self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
-        wanted = WantedPage(statuses, graph, after, limit)
-        return await self._read(partial(reading.wanted_page, wanted=wanted))
+        return await self._read(
+            lambda link: reading.wanted_page(link, statuses, graph, after=after, limit=limit)
+        )
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         return await self._read(partial(reading.listed_runs, root=root))
 
     async def ready(
-        self, graphs: Collection[str], limit: int, *, revisions: Collection[str] = ()
+        self,
+        graphs: Collection[str],
+        limit: int,
+        *,
+        revisions: Collection[str] = (),
+        queue: str | None = None,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
 
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
-            return reading.waiting_ids(link, graphs, limit, revisions)
+            return reading.waiting_ids(link, graphs, limit, revisions, queue)
 
         return await self._queued(Job("", work))
 
@@ -250,6 +258,14 @@ class PostgresStore:
         await self._queued(
             Job(started.run_id, work, lambda _: self._beginnings.saved(addition.blobs))
         )
+
+    async def set_queues(self, queues: Mapping[str, QueueLimits]) -> None:
+        """Keep the limits and weights of these queues for all processes; the last call counts."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            journal.record_queues(link, queues)
+
+        await self._queued(Job("", work))
 
     async def place(self, run_id: str) -> None:
         """Let drivers take a child run without its parent, in its root's place in line."""
@@ -274,6 +290,14 @@ class PostgresStore:
     async def woken(self) -> None:
         """Wait until a process tells that a run may wait for a driver, or has got a command."""
         await asyncio.wrap_future(self._writer.woken())
+
+    async def say(self, topic: str, text: str) -> None:
+        """Tell a text to those that listen now; a text that cannot be told is lost."""
+        await asyncio.to_thread(self._relay.say, topic, text)
+
+    def heard(self, topic: str) -> AsyncGenerator[str]:
+        """Yield the texts about a topic from now on."""
+        return self._relay.heard(topic)
 
     @property
     def address(self) -> str:
@@ -333,53 +357,3 @@ def _append_all(
 ) -> None:
     for addition in additions:
         journal.append_unclaimed(link, tenant, addition, is_again=is_again)
-
-
-@final
-class _Readers:
-    """The connections that wait for the next reader."""
-
-    def __init__(self, dsn: str, patience_s: float) -> None:
-        self._dsn = dsn
-        self._patience_s = patience_s
-        self._lock = threading.Lock()
-        self._idle: list[Link] = []
-        self._was_open = False
-
-    def do(self, work: Callable[[Link], T]) -> T:
-        """Run `work` in one read transaction.
-
-        Raises:
-            StoreError: the database cannot be read, or is damaged.
-        """
-
-        def attempt(_: bool) -> T:  # noqa: FBT001 - the parameter of a callback
-            with self._lock:
-                link = self._idle.pop() if self._idle else None
-            link = link or opened(self._dsn)
-            self._was_open = True
-            try:
-                with link.transaction():
-                    link.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-                    result = work(link)
-            except psycopg.OperationalError:
-                link.close()
-                raise
-            except BaseException:
-                self._put_back(link)
-                raise
-            self._put_back(link)
-            return result
-
-        return persist(self._dsn, self._patience_s if self._was_open else 0.0, attempt)
-
-    def close(self) -> None:
-        """Close the idle connections."""
-        with self._lock:
-            idle, self._idle = self._idle, []
-        for link in idle:
-            link.close()
-
-    def _put_back(self, link: Link) -> None:
-        with self._lock:
-            self._idle.append(link)

@@ -18,7 +18,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 import psycopg
@@ -69,7 +70,7 @@ class Job(Generic[T]):
         self._outcome: tuple[T] | GraphloopError | None = None
 
     def do(self, link: Link, *, is_again: bool) -> None:
-        """Do the work within a savepoint; keep the result, or the refusal."""
+        """Do the work in a transaction, or in a savepoint of one; keep the result or refusal."""
         try:
             with link.transaction():
                 self._outcome = (self._work(link, is_again),)
@@ -295,7 +296,7 @@ class PostgresWriter:
 
     def _append_batch(self, link: Link, batch: Sequence[QueuedAppend], *, is_again: bool) -> None:
         pairs = [job.pair for job in batch]
-        written = _again(link, lambda: journal.append_claimed(link, pairs))
+        written = _again(lambda: journal.append_claimed(link, pairs), link.transaction)
         for job, (addition, claim) in zip(batch, pairs, strict=True):
             error = None
             if job.run_id not in written:
@@ -324,7 +325,9 @@ class PostgresWriter:
                     return todo[:number]
             return todo
 
-        for job in _again(link, work) if todo else ():
+        # A job that is alone has its own transaction: a savepoint costs two more round trips.
+        in_one = link.transaction if len(todo) > 1 else nullcontext
+        for job in _again(work, in_one) if todo else ():
             job.end()
 
     def _beat(self) -> None:
@@ -341,7 +344,8 @@ class PostgresWriter:
             if not self._tenant.claims.is_live(run_id)
         }
         if left:
-            _again(link, lambda: leases.interrupt(link, self._tenant, left.values()))
+            freed = partial(leases.interrupt, link, self._tenant, left.values())
+            _again(freed, link.transaction)
         for run_id in left:
             del self._tenant.held[run_id]
         if not leases.beat(link, self._tenant):
@@ -369,10 +373,10 @@ def _split(jobs: Sequence[Queued]) -> tuple[list[QueuedAppend], list[Job[Any]]]:
     return appends, [job for job in jobs if isinstance(job, Job)]
 
 
-def _again(link: Link, work: Callable[[], T]) -> T:
-    """Do work in one transaction, and again if another writer came first to a row."""
+def _again(work: Callable[[], T], in_one: Callable[[], AbstractContextManager[object]]) -> T:
+    """Do work within a context, and again if another writer came first to a row."""
     for _ in range(ATTEMPTS_MAX):
-        with suppress(UniqueViolation, DeadlockDetected), link.transaction():
+        with suppress(UniqueViolation, DeadlockDetected), in_one():
             return work()
-    with link.transaction():
+    with in_one():
         return work()

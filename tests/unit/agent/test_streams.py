@@ -350,8 +350,8 @@ async def test_tools_of_a_stream_that_end_at_once_share_one_task() -> None:
         tasks.append(asyncio.current_task())
         return "noted"
 
-    script = [*[reply(call("note")) for _ in range(3)], "done"]
-    one = agent(*script, tools=[tool_of("note", note)]).stream("go")
+    calls = [reply(call("note")) for _ in range(3)]
+    one = agent(*calls, "done", tools=[tool_of("note", note)]).stream("go")
     result = await one.result()
 
     assert ("done", 3) == (result.text, len(tasks))

@@ -107,6 +107,33 @@ def test_an_engine_that_cannot_serve_the_store_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "wrong"),
+    [
+        (("--queue", "bulk:many"), "'bulk:many': expected a number"),
+        (("--queue", "bulk:1:many"), "'bulk:1:many': expected a number"),
+        (("--queue", "bulk:0"), "queue 'bulk': slots"),
+        (("--queue", ":5"), "':5': expected the name of a queue"),
+        (("--queue", "bulk", "--weight", "acme"), "'acme': expected a number"),
+        (("--weight", "acme:3"), "--queue beside it"),
+    ],
+)
+def test_a_queue_that_cannot_be_read_is_refused(options: tuple[str, ...], wrong: str) -> None:
+    """Its runs would wait for ever."""
+    assert wrong in refused("worker", "desk.py", *STORE, *options)
+
+
+def test_a_worker_takes_the_runs_of_its_queues() -> None:
+    """With slots for each, and a limit for all workers."""
+    queues = "--queue", "bulk:1", "--queue", "default:2:5", "--weight", "acme:3"
+    with started("worker", "desk.py", *STORE, *queues, cwd=Path.cwd()) as process:
+        text = asyncio.run(submitted())
+        process.send_signal(signal.SIGTERM)
+        process.communicate()
+
+    assert text == "Done."
+
+
+@pytest.mark.parametrize(
     ("option", "package", "module", "name"),
     [("dbos", "dbos", "dbos", "Dbos"), ("temporal", "temporalio", "temporal_io", "TemporalIo")],
 )

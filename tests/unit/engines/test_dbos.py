@@ -49,8 +49,8 @@ async def test_what_makes_a_run_ready_enqueues_its_leg(dbos_database: str) -> No
         await store.release("r", "interrupted", ())
     await store.aclose()
 
-    assert first == [("r:0", "ENQUEUED", 100)]
-    assert legs(dbos_database) == [*first, ("r:1", "ENQUEUED", 1), ("r:2", "ENQUEUED", 1)]
+    assert first == [("r:0", "ENQUEUED", 100_000)]
+    assert legs(dbos_database) == [*first, ("r:1", "ENQUEUED", 1_000), ("r:2", "ENQUEUED", 1_000)]
 
 
 async def test_a_leg_is_committed_with_its_run_or_not_at_all(dbos_database: str) -> None:
@@ -66,7 +66,7 @@ async def test_a_leg_is_committed_with_its_run_or_not_at_all(dbos_database: str)
     await store.aclose()
 
     assert inside == (2,)
-    assert legs(dbos_database) == [("r:0", "ENQUEUED", 100)]
+    assert legs(dbos_database) == [("r:0", "ENQUEUED", 100_000)]
 
 
 async def test_the_leg_of_a_dead_worker_is_cancelled_and_a_new_one_enqueued(
@@ -81,7 +81,7 @@ async def test_the_leg_of_a_dead_worker_is_cancelled_and_a_new_one_enqueued(
     await dead.aclose()
 
     assert await store.ready({"agent"}, 9) == ["r"]
-    assert legs(dbos_database) == [("r:0", "CANCELLED", 100), ("r:2", "ENQUEUED", 1)]
+    assert legs(dbos_database) == [("r:0", "CANCELLED", 100_000), ("r:2", "ENQUEUED", 1_000)]
     await store.aclose()
 
 
@@ -102,7 +102,7 @@ async def test_a_program_without_rights_in_the_schema_of_dbos_enqueues(dbos_data
         inside = link.execute(LEGS).fetchall()
         link.rollback()
 
-    assert inside == [("r:0", "ENQUEUED", 100), ("r:1", "ENQUEUED", 10)]
+    assert inside == [("r:0", "ENQUEUED", 100_000), ("r:1", "ENQUEUED", 10_000)]
 
 
 async def test_a_leg_that_was_lost_before_its_claim_is_driven(dbos_database: str) -> None:

@@ -14,7 +14,7 @@ async def _again(_: str) -> Driven:
 
 
 def _legs(poll_s: float) -> Legs:
-    return Legs(MemoryStore(), {"agent": ""}, _again, slots=1, poll_s=poll_s)
+    return Legs(MemoryStore(), {"agent": ""}, _again, slots=1, poll_s=poll_s, queues={})
 
 
 async def test_a_run_waits_after_any_number_of_failures() -> None:

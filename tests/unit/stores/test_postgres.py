@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 from threading import Event as Flag
+from typing import Any
 
 import psycopg
 import pytest
@@ -171,6 +172,26 @@ async def test_a_refused_append_of_a_batch_refuses_no_other(dsn: str) -> None:
     assert [type(one) for one in said] == [
         *(type(None), type(None), StoreError, StoreError, type(None))
     ]
+
+
+async def test_a_job_that_is_alone_makes_few_round_trips(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each one is a wait for the network, in each look of each worker."""
+    trips, store = list[int](), PostgresStore(dsn)
+    await store.append("run", 1, started("run"))
+    waited = psycopg.Connection.wait
+
+    def counted(self: Link, *given: Any, **options: Any) -> Any:
+        trips.append(1)
+        return waited(self, *given, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "wait", counted)
+    await store.ready({"a graph"}, 9)
+    look = len(trips)
+    await store.aclose()
+
+    assert look <= 6
 
 
 @pytest.mark.parametrize("is_release_first", [True, False])

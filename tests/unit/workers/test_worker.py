@@ -113,7 +113,7 @@ async def test_a_run_is_submitted_for_a_tenant(shared: Open, tmp_path: Path) -> 
     for wrong in (101, -101):
         with pytest.raises(ConfigError, match=r"`priority`.*100"):
             await runs.submit("Go.", priority=wrong)
-    with pytest.raises(ConfigError, match="`tenant`, `priority` and"):
+    with pytest.raises(ConfigError, match="`tenant`, `priority`, `deadline_s` and"):
         await agent.runs(JsonlStore(tmp_path)).submit("Go.", tenant="acme")
 
 
@@ -141,7 +141,7 @@ async def test_a_run_ends_at_its_deadline(shared: Open, tmp_path: Path) -> None:
     assert not late.spent.usage.total_tokens
     with pytest.raises(ConfigError, match="`deadline_s`: expected a positive number, found 0"):
         await agent.runs(store).submit("Pay.", deadline_s=0)
-    with pytest.raises(ConfigError, match="`tenant`, `priority` and `deadline_s`"):
+    with pytest.raises(ConfigError, match="`deadline_s` and `queue`: expected a store"):
         await agent.runs(JsonlStore(tmp_path)).submit("Pay.", deadline_s=1)
 
 
@@ -342,6 +342,8 @@ async def test_each_run_gets_deps_of_its_own(shared: Open) -> None:
 
     agent = Agent(replies(calls_of("look"), SAID), tools=[look], deps_type=str)
     store = shared()
+    with pytest.raises(ConfigError, match=r"`deps` of 'agent': expected str.* or to its worker"):
+        Worker([agent], store)
     run_id = await agent.runs(store).submit("Look.", run_id="r1", deps="here")
 
     assert await Worker([agent], store, deps=lambda each: f"deps of {each}").drive(run_id) == "over"

@@ -1,0 +1,135 @@
+"""Deltas: the text that a model streams, on its way from a run's worker to those that follow it.
+
+    follower --wanted: run id--> each worker      every FOLLOWED_S / 2 seconds
+    worker of the run --deltas--> follower        while a follower asks, joined within WINDOW_S
+
+A store that relays texts (`stores.Relays`) carries both. A delta may be lost on the way; the event
+with the whole reply comes from the journal, and never is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, Final, final
+
+from msgspec import Struct
+from msgspec.json import decode, encode
+
+from ..agent import RunStream
+from ..parts import StepRetry, StepStart
+from ..providers import TextDelta
+from ..stores import Relays
+
+__all__ = ["FOLLOWED_S", "Streamed", "StreamedTexts", "follow", "streamed"]
+
+WANTED: Final = "followers"
+FOLLOWED_S: Final = 6.0
+"""For how many seconds a worker tells deltas after a follower has asked for them."""
+WINDOW_S: Final = 0.02
+"""The deltas of so many seconds are told together."""
+CHARACTERS_MAX: Final = 1200
+"""The most characters of a message: each has up to 6 bytes, and a store carries 7,500."""
+
+
+class Streamed(Struct, frozen=True, gc=False):
+    """Text of a reply that the model of a run has not ended yet.
+
+    Attributes:
+        seq: the number of the run's last event before the reply.
+        at: how many characters of the reply come before this text. A follower that has fewer has
+            lost some; one that has more begins again, since the model was asked again.
+        text: the text.
+    """
+
+    seq: int
+    at: int
+    text: str
+
+
+async def follow(store: Relays, run_id: str) -> None:
+    """Ask the worker of a run for deltas, for `FOLLOWED_S` seconds."""
+    await store.say(WANTED, run_id)
+
+
+async def streamed(store: Relays, run_id: str) -> AsyncGenerator[Streamed]:
+    """Yield the deltas of a run that its worker tells from now on."""
+    async with aclosing(store.heard(_topic(run_id))) as heard:
+        async for text in heard:
+            yield decode(text, type=Streamed)
+
+
+@final
+class StreamedTexts:
+    """Tells the deltas of a worker's runs to those that follow them.
+
+    Args:
+        store: carries the deltas.
+        streams: the streams of the runs under way, by run id.
+    """
+
+    def __init__(
+        self, store: Relays, streams: Mapping[str, tuple[RunStream[Any, Any], object]]
+    ) -> None:
+        self._store = store
+        self._streams = streams
+        self._until: dict[str, float] = {}
+
+    async def serve(self) -> None:
+        """Hear of followers, and tell them deltas, until the task is cancelled."""
+        told: dict[RunStream[Any, Any], asyncio.Task[None]] = {}
+        async with asyncio.TaskGroup() as group, aclosing(self._store.heard(WANTED)) as wanted:
+            async for run_id in wanted:
+                told = {stream: task for stream, task in told.items() if not task.done()}
+                now = time.monotonic()
+                self._until = {one: at for one, at in self._until.items() if at > now}
+                if run_id not in self._streams:
+                    continue
+                self._until[run_id] = now + FOLLOWED_S
+                stream, _ = self._streams[run_id]
+                if stream not in told:
+                    told[stream] = group.create_task(self._tell(run_id, stream))
+
+    async def _tell(self, run_id: str, stream: RunStream[Any, Any]) -> None:
+        """Tell the deltas of a stream to its end; a reader that stops would end the run's drive."""
+        waiting: list[Streamed] = []
+        at, flush, live = 0, None, list[None]()
+        # The parts that are there already come without a pause, and are not told.
+        asyncio.get_running_loop().call_soon(live.append, None)
+        async with asyncio.TaskGroup() as group:
+            async for part in stream.full_stream:
+                if isinstance(part, StepStart | StepRetry):
+                    at = 0
+                elif isinstance(part, TextDelta) and part.text:
+                    seq, begin = 0 if stream.run is None else stream.run.seq, at
+                    at += len(part.text)
+                    if not live:
+                        continue
+                    # Half of a surrogate pair has no bytes in UTF-8.
+                    text = part.text.encode(errors="replace").decode()
+                    waiting.append(Streamed(seq, begin, text))
+                    if flush is None or flush.done():
+                        flush = group.create_task(self._flush(run_id, waiting))
+
+    async def _flush(self, run_id: str, waiting: list[Streamed]) -> None:
+        await asyncio.sleep(WINDOW_S)
+        ready, waiting[:] = [*waiting], []
+        if self._until.get(run_id, 0.0) > time.monotonic():
+            for delta in _joined(ready):
+                await self._store.say(_topic(run_id), encode(delta).decode())
+
+
+def _joined(deltas: list[Streamed]) -> Iterator[Streamed]:
+    """Join deltas that follow each other, up to the size of a message."""
+    while deltas:
+        first, text = deltas[0], ""
+        while deltas and (deltas[0].seq, deltas[0].at) == (first.seq, first.at + len(text)):
+            text += deltas.pop(0).text
+        for begin in range(0, len(text), CHARACTERS_MAX):
+            yield Streamed(first.seq, first.at + begin, text[begin : begin + CHARACTERS_MAX])
+
+
+def _topic(run_id: str) -> str:
+    return f"deltas of {run_id}"
