@@ -10,7 +10,7 @@ A store that is given by its path is opened and closed by each call; an open sto
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from time import time
@@ -302,14 +302,6 @@ class Runs(Generic[O_co, S]):
         async with self._opened() as store:
             await enlist(store, started, Place(tenant, priority, deadline_s, queue))
         return started.run_id
-
-    def check_deps(self, given: Mapping[str, object]) -> None:
-        """Refuse to drive runs without the `deps` that their functions read: {"deps": …}.
-
-        Raises:
-            ConfigError: naming the agent, and what reads them.
-        """
-        self._agents_terms("to drive").check_deps(given)
 
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
         """Resume a run that parked, or whose process died, and return its result.

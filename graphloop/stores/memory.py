@@ -47,8 +47,7 @@ class Claims(Struct, eq=False):
     cannot write then. A store that several processes share uses this class for its own drivers.
 
     Attributes:
-        taken: maps the id of a claimed run to its driver's event loop; None for a driver without
-            an event loop.
+        taken: maps the id of a claimed run to its driver's event loop, or to None without one.
     """
 
     taken: dict[str, ReferenceType[AbstractEventLoop] | None] = {}
@@ -113,8 +112,7 @@ class _Kept(Struct, eq=False):
 class MemoryStore:
     """A store in memory, for tests and for runs that need not survive their process.
 
-    It has all abilities that `base` names. A claim ends when it is released,
-    or when the event loop of its driver is closed.
+    It has all abilities that `base` names. A claim ends with its release, or with its event loop.
 
     Args:
         clock: returns the current Unix time, for the times in `RunRecord`.
@@ -180,10 +178,10 @@ class MemoryStore:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
         is_left = run_id in self._claims.taken
         kept = self._kept.get(run_id)
-        if kept is not None and self._agent(run_id) and not self._claims.is_live(run_id):
-            name = kept.place.queue
-            running = self._queues.get(name, QueueLimits()).running
-            refuse_full(run_id, name, running, [one for one, _ in self._under_way()].count(name))
+        if self._queues and kept is not None and self._agent(run_id):
+            busy = [one for one, _ in self._under_way()] if not self._claims.is_live(run_id) else []
+            running = self._queues.get(kept.place.queue, QueueLimits()).running
+            refuse_full(run_id, kept.place.queue, running, busy.count(kept.place.queue))
         self._claims.take(run_id)
         if kept is None:
             now = self._clock()
@@ -278,7 +276,9 @@ class MemoryStore:
         now, first = self._clock(), {"interrupted", "blocked"}
         waiting = [
             PlaceInLine(
-                0 if status in first else 1 + (self._is_new(run_id) and kept.wake_at > now),
+                0
+                if status in first
+                else 1 + (not (kept.asks or kept.epoch or "/" in run_id) and kept.wake_at > now),
                 -kept.place.priority,
                 *(kept.updated_at, run_id, kept.place.queue, kept.place.tenant),
             )
@@ -287,7 +287,11 @@ class MemoryStore:
             if queue in (None, kept.place.queue)
             if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
-            or (status == "blocked" and revisions and not _has_refused(kept, revisions))
+            or (
+                status == "blocked"
+                and revisions
+                and not any(one.revision in revisions for one in kept.refusals)
+            )
         ]
         return in_turn(waiting, self._under_way(), self._queues)[:limit]
 
@@ -311,7 +315,7 @@ class MemoryStore:
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
         for kept in self._kept.values():
-            if kept.status == "blocked" and _has_refused(kept, revisions):
+            if kept.status == "blocked" and any(one.revision in revisions for one in kept.refusals):
                 kept.refusals = ()
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
@@ -336,11 +340,8 @@ class MemoryStore:
 
     def _under_way(self) -> list[UnderWay]:
         """Return the queue and the tenant of each run that a live driver has claimed."""
-        places = [
-            self._kept[run_id].place
-            for run_id in self._claims.taken
-            if self._agent(run_id) and self._claims.is_live(run_id)
-        ]
+        taken = [run_id for run_id in self._claims.taken if self._agent(run_id)]
+        places = [self._kept[run_id].place for run_id in taken if self._claims.is_live(run_id)]
         return [(place.queue, place.tenant) for place in places]
 
     def _wake_above(self, run_id: str, epoch: int) -> None:
@@ -359,10 +360,6 @@ class MemoryStore:
         is_taken = kept.events and (root == run_id or kept.is_placed)
         return graph_name_of(self._run(root).events[0]) if is_taken else ""
 
-    def _is_new(self, run_id: str) -> bool:
-        kept = self._kept[run_id]
-        return not (kept.asks or kept.epoch or "/" in run_id)
-
     def _note_child(self, run_id: str) -> None:
         self._children.setdefault(run_id.partition("/")[0], {})[run_id] = None
 
@@ -370,8 +367,7 @@ class MemoryStore:
         """Return the run with this id and its descendants, as far as they have an event."""
         children = self._children.get(root, {})
         ids = children if root in children else (root, *children)
-        found = [(run_id, self._kept.get(run_id)) for run_id in ids]
-        return {run_id: kept for run_id, kept in found if kept is not None and kept.events}
+        return {one: kept for one in ids if (kept := self._kept.get(one)) and kept.events}
 
     def _record(self, run_id: str, kept: _Kept, known: Container[str]) -> RunRecord:
         status = self._status(run_id, kept)
@@ -379,10 +375,7 @@ class MemoryStore:
         return RunRecord(
             run_id,
             graph_name_of(kept.events[0]),
-            status,
-            len(kept.events),
-            kept.created_at,
-            kept.updated_at,
+            *(status, len(kept.events), kept.created_at, kept.updated_at),
             parent=parent_of(run_id, known),
             asks=() if is_left else kept.asks,
             target=kept.target,
@@ -402,11 +395,5 @@ class MemoryStore:
     def _run(self, run_id: str) -> _Kept:
         kept = self._kept.get(run_id)
         if kept is None or not kept.events:
-            count = len(self._runs())
-            runs = f"{count} run{'' if count == 1 else 's'}"
-            raise UnknownRun(f"no run {run_id!r} in this store, which has {runs}.")
+            raise UnknownRun(f"no run {run_id!r} in this store; runs here: {len(self._runs())}.")
         return kept
-
-
-def _has_refused(kept: _Kept, revisions: Collection[str]) -> bool:
-    return any(one.revision in revisions for one in kept.refusals)

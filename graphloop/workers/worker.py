@@ -98,14 +98,14 @@ class Worker:
                     f"{agent.name!r}. Fix: give one of them another `name`."
                 )
             self._agents[agent.name] = agent
-            if deps is None:
-                agent.runs.check_deps({})
         if not self._agents:
             raise ConfigError("a worker: expected at least one agent, found none.")
         for name, number in (("slots", slots), ("poll_s", poll_s)):
             if not number > 0:
                 raise ConfigError(f"{name}: expected a positive number, found {number!r}.")
         self._store = _shared(open_store(store) if isinstance(store, str | Path) else store)
+        for agent in self._agents.values() if deps is None else ():
+            agent.runs.terms_in(self._store, "to drive").check_deps({})
         pace: FleetPace | None = None
         if isinstance(self._store, Meters):
             pace = FleetPace(RateDesk(self._store, patience_s=PATIENCE_S), {})

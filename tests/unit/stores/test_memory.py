@@ -18,5 +18,5 @@ def test_errors_say_what_is_there() -> None:
 
     with pytest.raises(StoreError, match="the next is number 2, not 1"):
         asyncio.run(store.append("r", 1, Cancelled(0.0)))
-    with pytest.raises(StoreError, match=r"no run 's' in this store, which has 1 run\."):
+    with pytest.raises(StoreError, match=r"no run 's' in this store; runs here: 1\."):
         asyncio.run(store.load("s"))
