@@ -7,17 +7,19 @@ import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from graphloop import Agent, ToolContext, tool
-from graphloop.engines import Dbos, Engine, Legs, Pull
+from graphloop.engines import Dbos, Engine, Legs, Pull, TemporalIo
 from graphloop.stores import PostgresStore
 from graphloop.workers import Worker
 from tests.planned_model import Line, PlannedModel, call
 from tests.postgres_server import Missing, Server
 from tests.sizes import sized
+from tests.temporal_server import namespace
 
 STOPS = sized(1, 10)
 CALLS = 5
@@ -41,7 +43,15 @@ def server() -> Generator[Server]:
             server.stop()
 
 
-@pytest.mark.parametrize("engine", [Pull, Dbos])
+@pytest.fixture(params=["pull", "dbos", "temporal"])
+def engine(request: pytest.FixtureRequest) -> Callable[[Legs], Engine]:
+    """Each engine; Temporal's server goes on meanwhile."""
+    if request.param == "temporal":
+        address = request.getfixturevalue("temporal")
+        return partial(TemporalIo, address=address, namespace=namespace(address))
+    return Pull if request.param == "pull" else Dbos
+
+
 async def test_each_run_ends_and_each_call_is_made_once(
     server: Server, engine: Callable[[Legs], Engine]
 ) -> None:
