@@ -62,7 +62,7 @@ def _serve(address: str) -> None:
         commands.listen()
         os.write(1, b"!")
         while True:
-            ready, _, _ = select.select([0, commands], [], [])
+            ready, _, _ = select.select([0, commands.fileno()], [], [])
             if 0 in ready:
                 return
             command, _ = commands.accept()
@@ -92,7 +92,7 @@ def _watch(command: socket.socket) -> NoReturn:
         _be(streams, asked)
     for descriptor in (alive, 0, 1, *streams):
         os.close(descriptor)
-    while ended not in select.select([ended, command], [], [])[0]:
+    while ended not in select.select([ended, command.fileno()], [], [])[0]:
         (number,) = command.recv(1) or (signal.SIGKILL,)
         os.kill(child, number)
         if number == signal.SIGKILL:

@@ -85,7 +85,7 @@ async def test_a_worker_has_slots_for_each_of_its_queues() -> None:
     worker = Worker(agents, store, queues=queues, poll_s=0.001)
     serving = asyncio.create_task(worker.serve())
     while sum(one.status == "done" for one in await store.overview()) < 10:  # noqa: ASYNC110
-        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
     worker.stop()
     await serving
 
