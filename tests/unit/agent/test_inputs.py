@@ -9,7 +9,8 @@ import pytest
 from graphloop.agent.starting import conversation
 from graphloop.errors import ConfigError
 from graphloop.media import Inline, MediaPart, Url
-from graphloop.values import SystemMessage, TextPart, ToolResult, UserMessage
+from graphloop.run import History
+from graphloop.values import Message, SystemMessage, TextPart, ToolResult, UserMessage
 from tests.strategies import wrong
 
 
@@ -69,7 +70,7 @@ def test_a_question_may_hold_texts_and_media(tmp_path: Path) -> None:
 
 def test_instructions_come_first_and_only_once() -> None:
     system = SystemMessage("be kind")
-    both = (system, UserMessage("hi"))
+    both = History[Message]([system, UserMessage("hi")])
 
     assert (both, ()) == conversation("hi", None, "be kind")
     assert (both, ()) == conversation(None, both, "be kind")

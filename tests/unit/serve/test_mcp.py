@@ -52,7 +52,7 @@ class Desk:
         headers = {"authorization": f"Bearer {who}"}
         async with httpx2.AsyncClient(headers=headers, timeout=LIMIT_S) as http:
             if transport == "stdio":
-                command, *words = (*warm_python(), "-m", "tests.served_desk")
+                command, *words = [*warm_python(), "-m", "tests.served_desk"]
                 words += [str(self.folder), "stdio"]
                 to = StdioServerParameters(command=command, args=words, cwd=ROOT)
             else:
