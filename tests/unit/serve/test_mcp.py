@@ -52,9 +52,8 @@ class Desk:
         headers = {"authorization": f"Bearer {who}"}
         async with httpx2.AsyncClient(headers=headers, timeout=LIMIT_S) as http:
             if transport == "stdio":
-                command, *words = [*warm_python(), "-m", "tests.served_desk"]
-                words += [str(self.folder), "stdio"]
-                to = StdioServerParameters(command=command, args=words, cwd=ROOT)
+                words = [*warm_python(), "-m", "tests.served_desk", str(self.folder), "stdio"]
+                to = StdioServerParameters(command=words[0], args=words[1:], cwd=ROOT)
             else:
                 to = streamable_http_client(self.url, http_client=http)
             async with Client(to, mode=mode, elicitation_callback=ask) as client:
