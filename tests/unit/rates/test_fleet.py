@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import subprocess
 from bisect import bisect_right
 from collections.abc import Callable
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,10 +17,11 @@ import pytest
 from graphloop import Agent, EndReason
 from graphloop.driver import Fleet
 from graphloop.events import ChildEnded, EffectFailed, ModelReplied
-from graphloop.limits import Rate
+from graphloop.limits import Rate, demands, reserved
 from graphloop.providers import Waiting
 from graphloop.rates import FleetPace, RateDesk
-from graphloop.stores import MemoryStore, SqliteStore
+from graphloop.rates.desk import AHEAD_S
+from graphloop.stores import Closes, MemoryStore, Meters, SqliteStore, open_store
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Worker
 from tests.postgres_server import database
@@ -193,6 +196,33 @@ def test_four_processes_keep_one_rate(place: Callable[[], str]) -> None:
         for window_s in (0.01, 0.1, 0.5, 1.0):
             found = bisect_right(slots, at + window_s) - first
             assert found <= (window_s + BURST_S) * REQUESTS + 1e-3
+
+
+async def test_a_killed_process_loses_a_quarter_of_a_second(place: Callable[[], str]) -> None:
+    """It had reserved for a long line: others wait for those slots, and for no more."""
+    where, rate = place(), Rate(requests=REQUESTS, per_s=1.0, burst_s=BURST_S)
+    module = "tests.unit.rates.fleet_process"
+    command = [*warm_python(), "-m", module, where, "1000", str(REQUESTS), str(BURST_S)]
+    store = open_store(where)
+    assert isinstance(store, Meters)
+    assert isinstance(store, Closes)
+    (wanted,) = demands({"*": rate}, [0])
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:  # noqa: ASYNC220
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        begun([process])
+        for _ in range(10_000):
+            if await store.metered([wanted.meter], lambda known, _: ({}, dict(known))):
+                break
+        process.kill()
+        await asyncio.to_thread(process.wait)
+    change = partial(reserved, wanted=[wanted], ahead_s=math.inf)
+    slots = await store.metered([wanted.meter], change)
+    await store.aclose()
+
+    (wait_s,) = slots.waits_s
+    assert wait_s <= AHEAD_S + 2 / REQUESTS
 
 
 def begun(fleet: list[subprocess.Popen[str]]) -> list[subprocess.Popen[str]]:
