@@ -65,6 +65,14 @@ class Legs:
         now = time.monotonic()
         return sum(until > now for _, until in self._delays.values())
 
+    async def agent_of(self, run_id: str) -> str:
+        """Return the name of the agent whose workers drive a run: that of its root.
+
+        Raises:
+            UnknownRun: the store has no such run.
+        """
+        return (await self.store.record(run_id.partition("/")[0])).graph
+
     def wait_s(self, run_id: str) -> float:
         """Return for how many seconds a run has to wait because it failed; 0 for none."""
         _, until = self._delays.get(run_id, (0, 0.0))

@@ -182,11 +182,10 @@ class Worker:
             UnknownRun: the store has no such run.
         """
         record, root = await self._store.record(run_id), run_id.partition("/")[0]
-        is_child = root != run_id
-        graph = (await self._store.record(root)).graph if is_child else record.graph
-        agent = self._agents.get(graph)
+        agent = self._agents.get(await self._legs.agent_of(run_id))
         if agent is None:
             return "blocked"
+        is_child = root != run_id
         remaining_s = math.inf if record.remaining_s is None else record.remaining_s
         path = run_id[len(root) + 1 :] + "/" if is_child else ""
         late: dict[str, bool | Approval] = {

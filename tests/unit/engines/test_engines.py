@@ -393,6 +393,19 @@ class Waiting:
         self.agent = Agent(replies(calls_of("wait"), SAID), tools=[wait])
 
 
+async def test_a_child_run_that_is_placed_anywhere_is_driven(scene: Scene) -> None:
+    """By the workers of its root's agent: none has an agent of the child's name."""
+    scout = Agent(replies("Sunny."), name="scout")
+    call = {"calls": [{"name": "scout", "arguments": {"prompt": "Porto"}}]}
+    guide = Agent(replies(call, SAID), name="guide", tools=[scout.as_tool(place="anywhere")])
+    await guide.runs(scene.store).submit("Where to?")
+
+    await served(scene.worker(guide, slots=1), scene.all_done)
+
+    assert [one.status for one in await scene.store.overview()] == ["done", "done"]
+    await scene.close()
+
+
 async def test_what_is_under_way_is_left_when_the_worker_stops(scene: Scene) -> None:
     """After its time of grace; another worker goes on."""
     waiting = Waiting()
