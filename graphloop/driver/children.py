@@ -158,20 +158,22 @@ class ChildRuns(Struct, eq=False):
                 yield refused
                 return
         self.refused.pop(key, None)
-        driving: Watched | None = None
+        driven: tuple[ChildDriver, Watched] | None = None
+        started: Started | None = None
         try:
             opened = self._open(effect, parent)
             if opened.is_placed and not self._has_ended(key):
                 started = None if key in self.started else await opened.begin()
             else:
-                driver, driving = await self._driven(key, opened)
+                driven = await self._driven(key, opened)
         except Exception as error:  # noqa: BLE001 - the effect boundary
             yield self._models.performer.fail(effect, error)
             return
-        if driving is None:
+        if driven is None:
             await self._hand_over(key, opened, started)
             yield Parked(effect.id)
             return
+        driver, driving = driven
         try:
             async with aclosing(driving):
                 async for seen in driving:

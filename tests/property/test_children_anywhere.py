@@ -92,7 +92,7 @@ async def states(agent: Agent, store: MemoryStore) -> dict[str, Run[None]]:
 async def beside(plans: Mapping[str, Sequence[Line]]) -> Came:
     """Return what a family comes to whose children are all beside their parents."""
     done, store = list[str](), MemoryStore()
-    places: Sequence[Place] = ["here"] * FLOORS
+    places: tuple[Place, ...] = ("here", "here")
     agent = agent_of(plans, places, done)
     await agent.runs(store).submit("go", run_id="r")
     await agent.runs(store).resume("r")

@@ -224,7 +224,7 @@ def release_run(
         "SELECT owner, epoch, refusals, agent, status, asks FROM run WHERE number = %s FOR UPDATE",
         (held.number,),
     ).fetchone()
-    owner, epoch, refusals, agent, *found = row or (None, 0, b"[]", "", "ready", b"[]")
+    owner, epoch, refusals, agent, status, asked = row or (None, 0, b"[]", "", "ready", b"[]")
     if (owner, epoch) != (tenant.name, held.epoch):
         if is_again and owner is None and epoch in (0, held.epoch):
             return
@@ -251,7 +251,7 @@ def release_run(
         },
     ).fetchone()
     _forget_empty(link, held.number)
-    if agent and tells_parent((standing.status, asks), (found[0], found[1])):
+    if agent and tells_parent((standing.status, asks), (status, asked)):
         _wake_above(link, run_id, held.epoch)
     if row is not None and row[0] in ("ready", "interrupted", "blocked"):
         notify(link)
