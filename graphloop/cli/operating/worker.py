@@ -55,7 +55,7 @@ Queues: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--queue",
-        metavar="NAME[:SLOTS[:RUNNING]]",
+        metavar="NAME[:N[:N]]",
         help="A queue whose runs the worker takes, and the most that it and all workers drive.",
     ),
 ]
@@ -72,11 +72,11 @@ EngineOption: TypeAlias = Annotated[
 ]
 TemporalAddress: TypeAlias = Annotated[
     str | None,
-    typer.Option("--temporal-address", metavar="HOST:PORT", help="The Temporal server."),
+    typer.Option("--temporal", metavar="HOST:PORT", help="The Temporal server."),
 ]
 TemporalNamespace: TypeAlias = Annotated[
     str | None,
-    typer.Option("--temporal-namespace", metavar="NAME", help="The namespace of this store."),
+    typer.Option("--namespace", metavar="NAME", help="The namespace of this store."),
 ]
 
 
@@ -172,7 +172,7 @@ def _engine_class(
 ) -> Callable[[engines.Legs], engines.Engine]:
     if name != EngineName.TEMPORAL and (address or namespace):
         raise ConfigError(
-            f"--temporal-address, --temporal-namespace: expected --engine temporal, found {name}. "
+            f"--temporal, --namespace: expected --engine temporal, found {name}. "
             "Fix: leave them out, or take that engine."
         )
     try:

@@ -72,8 +72,8 @@ def test_a_worker_of_dbos_drives_submitted_runs(postgres: str) -> None:
 
 def test_a_worker_of_temporal_drives_submitted_runs(temporal: str) -> None:
     """The program that submits has nothing of Temporal; the store may be a file."""
-    options = (*STORE, "--engine", "temporal", "--temporal-address", temporal)
-    name = ("--temporal-namespace", namespace(temporal))
+    options = (*STORE, "--engine", "temporal", "--temporal", temporal)
+    name = ("--namespace", namespace(temporal))
     with started("worker", "desk.py", *options, *name, cwd=Path.cwd()) as process:
         text = asyncio.run(submitted())
         process.send_signal(signal.SIGTERM)
@@ -85,7 +85,7 @@ def test_a_worker_of_temporal_drives_submitted_runs(temporal: str) -> None:
 
 def test_a_worker_says_that_temporal_does_not_answer() -> None:
     """Its address is that of a server, or a mistake."""
-    at = ("--temporal-address", "127.0.0.1:1")
+    at = ("--temporal", "127.0.0.1:1")
 
     assert "127.0.0.1:1" in refused("worker", "desk.py", *STORE, "--engine", "temporal", *at)
     assert "--engine temporal" in refused("worker", "desk.py", *STORE, *at)
@@ -143,7 +143,7 @@ def test_an_engine_without_its_package_says_what_to_install(
     """Each is an extra of its own."""
     monkeypatch.setitem(sys.modules, package, None)
     monkeypatch.delitem(sys.modules, f"graphloop.engines.{module}", raising=False)
-    monkeypatch.delattr(engines, name, raising=False)
+    monkeypatch.delitem(vars(engines), name, raising=False)
 
     missing = refused("worker", "desk.py", *STORE, "--engine", option)
 

@@ -131,4 +131,6 @@ def test_nothing_is_left_of_a_server_after_any_life(
     assert left == []
     assert all(ended(pid) for pid in life.pids)
     assert "cancel scope" not in caplog.text
-    assert "never retrieved" not in caplog.text
+    # Python 3.11 before its fourth release logs a pipe that broke, whoever closed it.
+    errors = [one.exc_info and one.exc_info[1] for one in caplog.records]
+    assert [one for one in errors if one and not isinstance(one, BrokenPipeError)] == []
