@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, final
 
 from ..errors import ProviderError, StoreError
-from ..stores import QueueLimits
+from ..stores import QueueLimits, RunRecord
 from .base import Driven, SharedStore
 
 __all__ = ["Legs"]
@@ -65,13 +65,10 @@ class Legs:
         now = time.monotonic()
         return sum(until > now for _, until in self._delays.values())
 
-    async def agent_of(self, run_id: str) -> str:
-        """Return the name of the agent whose workers drive a run: that of its root.
-
-        Raises:
-            UnknownRun: the store has no such run.
-        """
-        return (await self.store.record(run_id.partition("/")[0])).graph
+    async def agent_of(self, record: RunRecord) -> str:
+        """Return the name of the agent whose workers drive a run: that of its root."""
+        root, slash, _ = record.run_id.partition("/")
+        return (await self.store.record(root)).graph if slash else record.graph
 
     def wait_s(self, run_id: str) -> float:
         """Return for how many seconds a run has to wait because it failed; 0 for none."""

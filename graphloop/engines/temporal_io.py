@@ -176,7 +176,8 @@ class TemporalIo:
         """Signal the workflow of a run, and start it if it is not under way."""
         assert self._client is not None, "the engine is open"
         try:
-            await wake_workflow(self._client, run_id, await self._legs.agent_of(run_id))
+            record = await self._legs.store.record(run_id)
+            await wake_workflow(self._client, run_id, await self._legs.agent_of(record))
         except (RPCError, StoreError) as error:
             return error
         return None

@@ -182,7 +182,7 @@ class Worker:
             UnknownRun: the store has no such run.
         """
         record, root = await self._store.record(run_id), run_id.partition("/")[0]
-        agent = self._agents.get(await self._legs.agent_of(run_id))
+        agent = self._agents.get(await self._legs.agent_of(record))
         if agent is None:
             return "blocked"
         is_child = root != run_id
