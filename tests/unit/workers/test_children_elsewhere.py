@@ -233,6 +233,7 @@ async def test_a_cancelled_root_ends_its_children_and_counts_them(shared: Open) 
     serving = [asyncio.create_task(one.serve()) for one in workers]
 
     await waiting.waits.wait()
+    await Client(store, poll_s=0.01).result("r/c0.1")  # The other child has ended.
     await Client(store).cancel("r", "enough")
     ended = await Client(store, poll_s=0.01).result("r")
     for worker in workers:
