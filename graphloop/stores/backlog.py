@@ -74,10 +74,9 @@ class Backlog(Protocol):
 
         Returns:
             Interrupted and blocked runs first, then those with an answer or whose time has come,
-            then new ones. Of each,
-            those of the highest priority first; of these, the runs of the tenants in turn, so that
-            a tenant with fewer runs of the queue under way for its weight comes sooner; of a
-            tenant, the oldest first.
+            then new ones. Of each, those of the highest priority first; of these, the runs of the
+            tenants in turn, so that a tenant with fewer runs of the queue under way for its weight
+            comes sooner; of a tenant, the oldest first.
         """
         ...
 
