@@ -24,6 +24,7 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 import psycopg
 from psycopg.errors import DeadlockDetected, ReadOnlySqlTransaction, UniqueViolation
+from psycopg.pq import TransactionStatus
 
 from ...errors import GraphloopError, StoreError
 from . import journal, leases
@@ -250,8 +251,12 @@ class PostgresWriter:
                 self._was_open = True
             try:
                 work(self._link, jobs, is_again)
-            except ReadOnlySqlTransaction:
-                self._link.close()  # A new connection may lead to the new primary.
+            except psycopg.Error as error:
+                # A new connection may lead to the new primary. One that broke while a query was
+                # sent is not closed: it takes no more queries, and is readable for ever.
+                is_idle = self._link.info.transaction_status is TransactionStatus.IDLE
+                if isinstance(error, ReadOnlySqlTransaction) or not is_idle:
+                    self._link.close()
                 raise
 
         if not jobs and self._link is None:

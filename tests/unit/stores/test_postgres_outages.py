@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import shutil
 import socket
@@ -101,6 +102,23 @@ async def test_a_primary_that_became_a_standby_is_waited_for(
     do(dsn, b"BEGIN READ WRITE; ALTER DATABASE " + name + b" RESET ALL; COMMIT")
     await late
 
+    assert await store.load("r") == (BEGUN, LATE)
+    await store.aclose()
+
+
+async def test_a_connection_that_still_sends_a_query_is_given_up(dsn: str) -> None:
+    """A server that goes away at that moment leaves one: open, busy, and readable for ever."""
+    store = PostgresStore(dsn)
+    await store.claim("r")
+    await store.append("r", 1, BEGUN)
+    name = urlsplit(dsn).path[1:]
+    known = [one for one in gc.get_objects() if isinstance(one, psycopg.Connection)]
+    (link,) = [one for one in known if not one.closed and one.info.dbname == name]
+    link.pgconn.send_query(b"SELECT")
+
+    await store.append("r", 2, LATE)
+
+    assert link.closed
     assert await store.load("r") == (BEGUN, LATE)
     await store.aclose()
 
