@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import psycopg
@@ -19,6 +20,7 @@ import pytest
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Setup, Started
 from graphloop.stores.postgres import PostgresStore
+from graphloop.stores.postgres.schema import Link
 from tests.postgres_server import database
 
 FULL = b"""
@@ -112,7 +114,8 @@ async def test_a_connection_that_still_sends_a_query_is_given_up(dsn: str) -> No
     await store.claim("r")
     await store.append("r", 1, BEGUN)
     name = urlsplit(dsn).path[1:]
-    known = [one for one in gc.get_objects() if isinstance(one, psycopg.Connection)]
+    objects: list[Any] = gc.get_objects()
+    known: list[Link] = [one for one in objects if isinstance(one, psycopg.Connection)]
     (link,) = [one for one in known if not one.closed and one.info.dbname == name]
     link.pgconn.send_query(b"SELECT")
 
