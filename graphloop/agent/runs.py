@@ -31,10 +31,10 @@ from ..stores import (
     Closes,
     Leases,
     Mailbox,
-    Place,
     Posted,
     RunRecord,
     Store,
+    Submission,
 )
 from .answers import Answers, approval_from, check_given_answer
 from .inputs import AnswersInput, CallInput, PromptInput
@@ -300,7 +300,7 @@ class Runs(Generic[O_co, S]):
         """
         started = await first_event(self._agents_terms("to submit"), prompt, question)
         async with self._opened() as store:
-            await enlist(store, started, Place(tenant, priority, deadline_s, queue))
+            await enlist(store, started, Submission(tenant, priority, deadline_s, queue))
         return started.run_id
 
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:

@@ -10,7 +10,7 @@ from ..errors import ConfigError, StoreError, nearest
 from ..events import Started, Steered
 from ..policy import Approval, claimed, issue, verify
 from ..spending import whole_number
-from ..stores import Ask, Backlog, Place, RunRecord, Store, has_run
+from ..stores import Ask, Backlog, RunRecord, Store, Submission, has_run
 
 __all__ = ["ask_of", "asks_of", "check_token", "enlist", "parameters_in"]
 
@@ -101,7 +101,7 @@ async def parameters_in(store: Store, run_id: str, ask: Ask) -> str:
     return next((tool.parameters for tool in tools if tool.name == ask.name), "")
 
 
-async def enlist(store: Store, started: Started, place: Place) -> None:
+async def enlist(store: Store, started: Started, place: Submission) -> None:
     """Save the first event of a submitted run with its place, unless the store has both.
 
     Raises:
@@ -112,7 +112,7 @@ async def enlist(store: Store, started: Started, place: Place) -> None:
     try:
         if isinstance(store, Backlog):
             await store.enlist(started, place)
-        elif place == Place():
+        elif place == Submission():
             await store.append(started.run_id, 1, started)
         else:
             raise ConfigError(
@@ -124,7 +124,7 @@ async def enlist(store: Store, started: Started, place: Place) -> None:
             raise
 
 
-def _check(place: Place) -> None:
+def _check(place: Submission) -> None:
     whole_number("priority", place.priority, least=-PRIORITY_MAX)
     if place.priority > PRIORITY_MAX:
         raise ConfigError(f"`priority`: expected at most {PRIORITY_MAX}, found {place.priority}.")

@@ -216,8 +216,8 @@ class ChildRuns(Struct, eq=False):
             RunBusy: with `unless_busy`, another driver has the child or one of its children.
         """
         child, known = self.drivers.get(effect.key), self.known.get(effect.key)
-        is_known = known is not None and known.is_placed
-        if effect.key in self.placed or (is_known and not self._has_ended(effect.key)):
+        was_placed = known is not None and known.is_placed
+        if effect.key in self.placed or (was_placed and not self._has_ended(effect.key)):
             await self._tell_to_end(f"{parent.id}/{effect.key}", event)
             if not event.timeout:
                 raise EndsElsewhere(f"run {parent.id!r} waits for the end of {effect.key!r}")

@@ -24,7 +24,7 @@ from uuid import uuid4
 from dbos import DBOS, DBOSConfig
 
 from ..errors import ConfigError, StoreError
-from ..stores import QueueLimits
+from ..stores import QueueLimits, Submission
 from .base import Driven, Outbox
 from .legs import Legs
 from .pull import Pull
@@ -38,12 +38,12 @@ VERSION: Final = "graphloop-1"
 """Changes with the arguments of a leg; workers of two versions leave each other's legs alone."""
 WORKFLOW: Final = "graphloop.drive"
 QUEUE: Final = "graphloop."
-DEFAULT: Final = "default"
+DEFAULT: Final = Submission().queue
 """The queue of runs that name none."""
 
 ENQUEUE: Final = f"""PERFORM dbos.enqueue_workflow(
     workflow_name => '{WORKFLOW}', queue_name => '{QUEUE}' || told.graph
-      || CASE told.queue WHEN 'default' THEN '' ELSE '/' || told.queue END,
+      || CASE told.queue WHEN '{DEFAULT}' THEN '' ELSE '/' || told.queue END,
     positional_args => ARRAY[to_json(told.run_id)], workflow_id => told.leg,
     app_version => '{VERSION}', priority => told.band * 1000 - told.priority,
     application_name => '{APPLICATION}');

@@ -8,7 +8,7 @@ Start with `base.py`, then `memory.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .backlog import Backlog, Place, QueueLimits
+from .backlog import Backlog, QueueLimits, Submission
 from .base import (
     Ask,
     Catalog,
@@ -81,7 +81,6 @@ __all__ = [
     "Meters",
     "Need",
     "Operated",
-    "Place",
     "Posted",
     "PostgresStore",
     "QueueLimits",
@@ -93,6 +92,7 @@ __all__ = [
     "RunStatus",
     "SqliteStore",
     "Store",
+    "Submission",
     "Survey",
     "WaitingRuns",
     "Wakes",

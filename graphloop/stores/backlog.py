@@ -11,11 +11,19 @@ from msgspec import Struct
 from ..errors import QueueFull
 from ..events import Started
 
-__all__ = ["Backlog", "Place", "PlaceInLine", "QueueLimits", "UnderWay", "in_turn", "refuse_full"]
+__all__ = [
+    "Backlog",
+    "PlaceInLine",
+    "QueueLimits",
+    "Submission",
+    "UnderWay",
+    "in_turn",
+    "refuse_full",
+]
 
 
-class Place(Struct, frozen=True, gc=False):
-    """The place of a run in line, given when the run is submitted.
+class Submission(Struct, frozen=True, gc=False):
+    """How a run is submitted: for whom, how urgent, until when, and in which queue.
 
     Attributes:
         tenant: for whom the run is driven: workers take the runs of the tenants in turn.
@@ -80,7 +88,7 @@ class Backlog(Protocol):
         """
         ...
 
-    async def enlist(self, started: Started, place: Place) -> None:
+    async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place: both or neither.
 
         Raises:

@@ -4,9 +4,8 @@ Every store is a `Store`. Optional abilities are separate protocols, to be teste
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
 all runs), `Wakes` (news of runs that wait), `Bulk` (several journals in one write), `Lookup`
 (whether one run exists), `Meters` (what a fleet has used), `Relays` (texts that are not kept) and
-`Closes`. `backlog` has the runs that
-wait for a driver, `diagnosis` the ability of a store that an operator surveys, and the room
-`engines` that of a database that tells an engine of runs.
+`Closes`. `backlog` has the runs that wait for a driver, `diagnosis` the ability of a store that an
+operator surveys, and the room `engines` that of a database that tells an engine of runs.
 """
 
 from __future__ import annotations

@@ -41,6 +41,7 @@ __all__ = [
     "commands_in",
     "fork",
     "graph_name_of",
+    "has_refused",
     "has_run",
     "is_command",
     "is_within",
@@ -177,6 +178,11 @@ def is_within(run_id: str, root: str) -> bool:
 def refusals_after(kept: Iterable[Refusal], refusal: Refusal) -> tuple[Refusal, ...]:
     """Return the refusals of a run with this one as the last; each code has one."""
     return (*[one for one in kept if one.revision != refusal.revision], refusal)
+
+
+def has_refused(refusals: Iterable[Refusal], revisions: Collection[str]) -> bool:
+    """Whether code of one of these revisions has refused a run."""
+    return any(one.revision in revisions for one in refusals)
 
 
 def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | None:

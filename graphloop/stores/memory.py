@@ -16,11 +16,12 @@ from msgspec.structs import replace
 
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event, Started
-from .backlog import Place, PlaceInLine, QueueLimits, UnderWay, in_turn, refuse_full
+from .backlog import PlaceInLine, QueueLimits, Submission, UnderWay, in_turn, refuse_full
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import (
     above,
     graph_name_of,
+    has_refused,
     is_command,
     is_within,
     news_key,
@@ -102,7 +103,7 @@ class _Kept(Struct, eq=False):
     asks: tuple[Ask, ...] = ()
     wake_at: float = math.inf
     deadline: float = math.inf
-    place: Place = Place()
+    place: Submission = Submission()
     is_placed: bool = False
     epoch: int = 0
     refusals: tuple[Refusal, ...] = ()
@@ -287,15 +288,11 @@ class MemoryStore:
             if queue in (None, kept.place.queue)
             if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
-            or (
-                status == "blocked"
-                and revisions
-                and not any(one.revision in revisions for one in kept.refusals)
-            )
+            or (status == "blocked" and revisions and not has_refused(kept.refusals, revisions))
         ]
         return in_turn(waiting, self._under_way(), self._queues)[:limit]
 
-    async def enlist(self, started: Started, place: Place) -> None:
+    async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""
         self._append(started.run_id, 1, started)
         kept = self._run(started.run_id)
@@ -315,7 +312,7 @@ class MemoryStore:
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
         for kept in self._kept.values():
-            if kept.status == "blocked" and any(one.revision in revisions for one in kept.refusals):
+            if kept.status == "blocked" and has_refused(kept.refusals, revisions):
                 kept.refusals = ()
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:

@@ -6,15 +6,13 @@ import re
 from collections.abc import Collection
 from typing import Any, Final
 
-from msgspec import Struct
 from msgspec.json import Decoder
 
-from .base import Ask, Refusal, RunRecord, RunStatus
+from .base import Ask, Refusal, RunRecord
 from .journals import is_within, parent_of
 
 __all__ = [
     "NAMED_MAX",
-    "WantedPage",
     "family_of",
     "reason_in",
     "records_of",
@@ -30,15 +28,6 @@ QUESTION: Final = re.compile(r"\.[0-9]+$")
 
 NAMED_MAX: Final = 10
 """The maximum number of runs that a survey names of each kind."""
-
-
-class WantedPage(Struct, frozen=True, gc=False):
-    """A page of a listing, as `Catalog.page` is asked for it."""
-
-    statuses: Collection[RunStatus]
-    graph: str | None
-    after: str
-    limit: int
 
 
 def within_bounds(root: str) -> tuple[str, str, str, str]:

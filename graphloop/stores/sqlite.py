@@ -23,13 +23,12 @@ from msgspec.structs import replace
 from ..errors import ConfigError, Fenced
 from ..events import Event, Started
 from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
-from .backlog import Place, QueueLimits
+from .backlog import QueueLimits, Submission
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .codec import Codec
 from .diagnosis import Survey
 from .journals import graph_name_of, unknown_run, wake_at
-from .rows import WantedPage
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -224,9 +223,8 @@ class SqliteStore:
         self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
-        wanted = WantedPage(statuses, graph, after, limit)
-        work = partial(sqlite_reading.page_of, now=self._clock(), wanted=wanted)
-        return await self._read(work, ())
+        work = partial(sqlite_reading.page_of, now=self._clock(), after=after, limit=limit)
+        return await self._read(partial(work, statuses=statuses, graph=graph), ())
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
@@ -246,7 +244,7 @@ class SqliteStore:
         found: list[str] = await self._read(partial(work, queue=queue), [])
         return found[:limit]
 
-    async def enlist(self, started: Started, place: Place) -> None:
+    async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""
         await self._append(replace(self._addition(started.run_id, 1, (started,)), place=place))
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import UnknownRun
-from .backlog import Place, QueueLimits
+from .backlog import QueueLimits, Submission
 from .base import Posted
 from .journals import out_of_order
 from .sqlite_leases import Tenant, fence
@@ -43,7 +43,7 @@ class Addition(Struct, frozen=True, gc=False):
     events: tuple[tuple[str, bytes], ...]
     graph: str = ""
     blobs: Mapping[str, bytes] = {}
-    place: Place | None = None
+    place: Submission | None = None
 
 
 def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]) -> None:
@@ -192,7 +192,7 @@ def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:
     )
 
 
-def _give_place(connection: Connection, tenant: Tenant, number: int, place: Place) -> None:
+def _give_place(connection: Connection, tenant: Tenant, number: int, place: Submission) -> None:
     ends = None if place.deadline_s is None else tenant.clock() + place.deadline_s
     connection.execute(
         "UPDATE run SET tenant = ?, priority = ?, deadline = ?, wake_at = ?, queue = ? "

@@ -21,7 +21,7 @@ from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
 from .journals import COMMANDS_FROM, COMMANDS_UPTO
-from .rows import WantedPage, records_of, within_bounds
+from .rows import records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
@@ -195,25 +195,29 @@ def one_record(connection: Connection, now: float, run_id: str) -> RunRecord | N
     return found[0] if found else None
 
 
-def page_of(connection: Connection, now: float, wanted: WantedPage) -> Sequence[RunRecord]:
+def page_of(
+    connection: Connection,
+    now: float,
+    statuses: Collection[RunStatus],
+    graph: str | None,
+    *,
+    after: str,
+    limit: int,
+) -> Sequence[RunRecord]:
     """Return a page of a listing.
 
     Raises:
         UnknownRun: there is no run after which it could begin.
     """
-    given = {
-        "after": _number_of(connection, wanted.after),
-        "graph": wanted.graph,
-        "limit": wanted.limit,
-    }
+    given = {"after": _number_of(connection, after), "graph": graph, "limit": limit}
     query = RECORDS + PAGE_OF_ALL
-    if wanted.statuses:
-        branches = [BRANCH.format(status=status) for status in wanted.statuses if status in STORED]
+    if statuses:
+        branches = [BRANCH.format(status=status) for status in statuses if status in STORED]
         query = RECORDS + PAGE.format(branches="".join(branches))
     # Whether the driver of a run is there, only this process can tell: "running" is not in a row.
     standing = (_standing(row, now) for row in connection.execute(query, given))
-    told = (row for row in standing if row[2] in wanted.statuses or not wanted.statuses)
-    return records_of([*islice(told, wanted.limit)], None, cut=True)
+    told = (row for row in standing if row[2] in statuses or not statuses)
+    return records_of([*islice(told, limit)], None, cut=True)
 
 
 def _number_of(connection: Connection, run_id: str) -> int:

@@ -1,6 +1,6 @@
 """Deltas: the text that a model streams, on its way from a run's worker to those that follow it.
 
-    follower --wanted: run id--> each worker      every FOLLOWED_S / 2 seconds
+    follower --wanted: run id--> each worker      every FOLLOWED_S / 3 seconds
     worker of the run --deltas--> follower        while a follower asks, joined within WINDOW_S
 
 A store that relays texts (`stores.Relays`) carries both. A delta may be lost on the way; the event

@@ -21,7 +21,7 @@ from msgspec import convert
 from graphloop.errors import QueueFull, RunBusy, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.media import Inline, MediaPart
-from graphloop.stores.backlog import Backlog, Place, QueueLimits
+from graphloop.stores.backlog import Backlog, QueueLimits, Submission
 from graphloop.stores.base import (
     Ask,
     Bulk,
@@ -566,7 +566,7 @@ def test_a_tenant_with_many_runs_does_not_keep_others_waiting(open_shared: OpenS
     async def scenario() -> Sequence[str]:
         store = open_shared()
         for run_id, tenant in tenants.items():
-            await store.enlist(started(run_id), Place(tenant))
+            await store.enlist(started(run_id), Submission(tenant))
         return await taken(store, tenants, 5)
 
     order = do(scenario())
@@ -589,7 +589,7 @@ def test_equal_tenants_have_equal_shares(open_shared: OpenShared) -> None:
     async def scenario() -> Sequence[str]:
         store = open_shared()
         for run_id, tenant in tenants.items():
-            await store.enlist(started(run_id), Place(tenant))
+            await store.enlist(started(run_id), Submission(tenant))
         return await taken(store, tenants, 10, most=2 * 9 * 10)
 
     order = do(scenario())
@@ -614,7 +614,7 @@ def test_a_tenant_with_more_weight_has_more_turns(open_shared: OpenShared) -> No
         await store.set_queues({"bulk": QueueLimits(weights={"bulk acme": 3.0})})
         for run_id, tenant in tenants.items():
             queue = run_id.partition("-")[0]
-            await store.enlist(started(run_id), Place(tenant, queue=queue))
+            await store.enlist(started(run_id), Submission(tenant, queue=queue))
         bulk = await taken(store, tenants, 8, most=16, queue="bulk")
         return Counter(bulk), Counter(await taken(store, tenants, 8, most=16, queue="default"))
 
@@ -631,8 +631,8 @@ def test_no_more_runs_of_a_queue_go_on_than_may(open_shared: OpenShared) -> None
         store, other = open_shared(), open_shared()
         await other.set_queues({"bulk": QueueLimits(running=2), "free": QueueLimits()})
         for run_id in ("a", "b", "c"):
-            await store.enlist(started(run_id), Place(queue="bulk"))
-        await store.enlist(started("d"), Place(queue="free"))
+            await store.enlist(started(run_id), Submission(queue="bulk"))
+        await store.enlist(started("d"), Submission(queue="free"))
         await store.append("a/c0.0", 1, started("a/c0.0"))
         seen: list[object] = [await other.ready({"a graph"}, 9)]
         for run_id in ("a", "a/c0.0", "b", "d"):
@@ -660,14 +660,14 @@ def test_a_priority_goes_before_the_tenants_turn(open_shared: OpenShared) -> Non
         store = open_shared()
         for run_id, priority in (("low", -1), ("plain", 0), ("urgent", 100), ("woken", -100)):
             tenant = "one" if run_id == "urgent" else "other"
-            await store.enlist(started(run_id), Place(tenant, priority))
-        await store.enlist(started("busy"), Place("one"))
+            await store.enlist(started(run_id), Submission(tenant, priority))
+        await store.enlist(started("busy"), Submission("one"))
         await store.claim("busy")
         await store.claim("woken")
         await store.release("woken", "parked", [ASK])
         await store.post("woken", "call", "one", "yes")
         with pytest.raises(StoreError, match="taken"):
-            await store.enlist(started("busy"), Place("other"))
+            await store.enlist(started("busy"), Submission("other"))
         return await store.ready({"a graph"}, 9)
 
     assert list(do(scenario())) == ["woken", "urgent", "plain", "low"]
@@ -701,8 +701,8 @@ def test_a_deadline_wakes_a_run_and_outlasts_its_drivers(open_shared: OpenShared
     async def scenario() -> list[object]:
         store, other = open_shared(), open_shared()
         await store.append("plain", 1, started("plain"))
-        await store.enlist(started("late"), Place(deadline_s=0.0))
-        await store.enlist(started("later"), Place(deadline_s=3600.0))
+        await store.enlist(started("late"), Submission(deadline_s=0.0))
+        await store.enlist(started("later"), Submission(deadline_s=3600.0))
         seen: list[object] = [await other.ready({"a graph"}, 9)]
         for run_id in ("late", "later", "plain"):
             await other.claim(run_id)
@@ -717,7 +717,7 @@ def test_a_deadline_wakes_a_run_and_outlasts_its_drivers(open_shared: OpenShared
 
 async def _family(store: Shared) -> None:
     """Keep a root that is claimed, its child, and a grandchild that may be driven elsewhere."""
-    await store.enlist(started("r"), Place("tenant", 3))
+    await store.enlist(started("r"), Submission("tenant", 3))
     for run_id in ("r/a", "r/a/b"):
         await store.append(run_id, 1, started(run_id))
     await store.claim("r")
@@ -1085,7 +1085,7 @@ async def outcome(store: Shared, operation: Operation) -> object:  # noqa: C901 
                 await released(store, run_id, status, seen)
             case ("enlist", run_id, int(priority), str(tenant)):
                 deadline_s = (None, 2.0, 0.5)[priority]
-                await store.enlist(started(run_id), Place(tenant, priority, deadline_s))
+                await store.enlist(started(run_id), Submission(tenant, priority, deadline_s))
             case ("retry", revision):
                 await store.retry([revision])
             case _:

@@ -252,8 +252,6 @@ class Chain(Struct, frozen=True):
 NO_VERDICT: Final = re.compile(r'false$|\{.*"passed":\s*false')
 """The answers of an agent that blocks what the user said."""
 
-"""The statuses of runs that have ended."""
-
 
 async def _is_over(store: Store, run_id: str) -> bool:
     """Whether the store has recorded that a run has ended, whatever its graph was."""

@@ -31,7 +31,7 @@ import signal
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, TypeAlias
+from typing import Annotated, TypeAlias, TypeVar
 
 import typer
 
@@ -45,6 +45,8 @@ from ..run import ModelName, Script, agent_for
 from ..stored import close, named, refuse_unreachable
 
 __all__ = ["worker_command"]
+
+N = TypeVar("N", int, float)
 
 EngineName = StrEnum("EngineName", {"PULL": "pull", "DBOS": "dbos", "TEMPORAL": "temporal"})
 
@@ -138,31 +140,29 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
 
 
 def _queues(given: Sequence[str], weights: Sequence[str]) -> dict[str, QueueLimits]:
-    shares = {tenant: _number(share, text) for text in weights for tenant, share in [_pair(text)]}
+    shares: dict[str, float] = {}
+    for text in weights:
+        tenant, _, share = text.partition(":")
+        shares[tenant] = _number(share, text, float)
     if shares and not given:
         raise ConfigError("--weight: expected a --queue beside it, found none. Fix: --queue NAME")
     queues: dict[str, QueueLimits] = {}
     for text in given:
-        name, slots = _pair(text)
-        slots, running = _pair(slots)
+        name, _, numbers = text.partition(":")
+        slots, _, running = numbers.partition(":")
         if not name:
             raise ConfigError(f"{text!r}: expected the name of a queue first. Fix: default{text}")
         queues[name] = QueueLimits(
-            slots=int(_number(slots, text)) if slots else None,
-            running=int(_number(running, text)) if running else None,
+            slots=_number(slots, text, int) if slots else None,
+            running=_number(running, text, int) if running else None,
             weights=shares,
         )
     return queues
 
 
-def _pair(text: str) -> tuple[str, str]:
-    before, _, after = text.partition(":")
-    return before, after
-
-
-def _number(text: str, option: str) -> float:
+def _number(text: str, option: str, kind: Callable[[str], N]) -> N:
     try:
-        return float(text)
+        return kind(text)
     except ValueError as error:
         raise ConfigError(f"{option!r}: expected a number, found {text!r}.") from error
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ...errors import StoreError, UnknownRun
-from ..backlog import Place, QueueLimits
+from ..backlog import QueueLimits, Submission
 from ..base import Posted
 from ..journals import out_of_order
 from .leases import HeldRun, StoreWorker, fenced, notify
@@ -45,7 +45,7 @@ class NewEvents(Struct, frozen=True, gc=False):
     events: tuple[tuple[str, bytes], ...]
     graph: str
     blobs: Mapping[str, bytes]
-    place: Place = Place()
+    place: Submission = Submission()
 
 
 def stored_text(name: str) -> str:
@@ -234,8 +234,8 @@ def clear_refusals(link: Link, revisions: Collection[str]) -> None:
         )
 
 
-def _give_place(link: Link, number: int, place: Place) -> None:
-    if place != Place():
+def _give_place(link: Link, number: int, place: Submission) -> None:
+    if place != Submission():
         link.execute(
             "UPDATE run SET tenant = %s, priority = %s, deadline = now_s() + %s, "
             "wake_at = now_s() + %s, queue = %s WHERE number = %s",

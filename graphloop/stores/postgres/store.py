@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from ...errors import ConfigError, StoreError, UnknownRun
 from ...events import Event, Started
-from ..backlog import Place, QueueLimits
+from ..backlog import QueueLimits, Submission
 from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..codec import Codec
@@ -251,7 +251,7 @@ class PostgresStore:
 
         return await self._queued(Job("", work))
 
-    async def enlist(self, started: Started, place: Place) -> None:
+    async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""
         addition = replace(self._addition(started.run_id, 1, (started,)), place=place)
         work = partial(_append_all, tenant=self._tenant, additions=[addition])

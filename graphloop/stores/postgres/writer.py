@@ -252,8 +252,8 @@ class PostgresWriter:
             try:
                 work(self._link, jobs, is_again)
             except psycopg.Error as error:
-                # A new connection may lead to the new primary. One that broke while a query was
-                # sent is not closed: it takes no more queries, and is readable for ever.
+                # A standby refuses writes, and a new connection may find the primary. And libpq
+                # keeps a connection open that broke while it sent a query: no query gets through.
                 is_idle = self._link.info.transaction_status is TransactionStatus.IDLE
                 if isinstance(error, ReadOnlySqlTransaction) or not is_idle:
                     self._link.close()

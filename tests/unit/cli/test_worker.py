@@ -111,6 +111,8 @@ def test_an_engine_that_cannot_serve_the_store_is_refused() -> None:
     [
         (("--queue", "bulk:many"), "'bulk:many': expected a number"),
         (("--queue", "bulk:1:many"), "'bulk:1:many': expected a number"),
+        (("--queue", "bulk:nan"), "'bulk:nan': expected a number"),
+        (("--queue", "bulk:1.5"), "'bulk:1.5': expected a number"),
         (("--queue", "bulk:0"), "queue 'bulk': slots"),
         (("--queue", ":5"), "':5': expected the name of a queue"),
         (("--queue", "bulk", "--weight", "acme"), "'acme': expected a number"),
