@@ -6,15 +6,18 @@ import asyncio
 from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import process_time
 
 from graphloop import END, Agent, Graph, Tool, node, tool
+from graphloop.agent import Chat
 from graphloop.graph import Edges
 from graphloop.outcomes import Outcome
 from graphloop.run import History
 from graphloop.testing import ScriptedModel
 
-from .measure import Prepare, Row, Spread, Work, at_most, interleaved, ratios
+from .measure import Cost, Prepare, Row, Spread, Work, at_most, interleaved, ratios
 from .replies import add, replies
 from .sizes import Sizes
 
@@ -41,6 +44,7 @@ def rows(sizes: Sizes) -> list[Row]:
             _appends,
             sizes.definitions * APPENDS,
         ),
+        _chats(sizes),
         at_most(BENCH, "@tool: a definition", Spread.of(definitions), TOOL_MS_MAX, "ms"),
     ]
 
@@ -60,12 +64,19 @@ def _row(
         "many": lambda: make(many, times),
     }
     costs = asyncio.run(interleaved(contenders, sizes.rounds))
+    return _compared(f"{what}, {grown}", amounts, costs, times)
+
+
+def _compared(
+    title: str, amounts: tuple[int, int], costs: dict[str, tuple[Cost, ...]], times: int
+) -> Row:
+    few, many = amounts
     mine, floor = (
         Spread.of([cost.cpu_s / times * 1e6 for cost in costs[name]]) for name in ("many", "few")
     )
     note = f"{mine.median:.2f} over {floor.median:.2f} µs"
-    title = f"{what}, {grown}: {many:,} over {few:,}"
-    return at_most(BENCH, title, ratios(costs["many"], costs["few"]), GROWTH_MAX, "x", note)
+    what = f"{title}: {many:,} over {few:,}"
+    return at_most(BENCH, what, ratios(costs["many"], costs["few"]), GROWTH_MAX, "x", note)
 
 
 def _turns(tools: int, turns: int) -> Work:
@@ -152,3 +163,39 @@ def _appends(items: int, times: int) -> Work:
 @cache
 def _history(items: int) -> History[int]:
     return History(range(items))
+
+
+def _chats(sizes: Sizes) -> Row:
+    """Return the row of a question late in a chat over one early in a chat, stored in SQLite."""
+    few, many = sizes.questions
+    costs = asyncio.run(_asked(few, many, sizes.rounds))
+    return _compared("a question, earlier ones of its chat", (few, many), costs, few)
+
+
+async def _asked(few: int, many: int, rounds: int) -> dict[str, tuple[Cost, ...]]:
+    model = ScriptedModel(["answer"], restart=True)
+    with TemporaryDirectory() as folder:
+        async with Agent(model, store=str(Path(folder) / "chats.db")) as agent:
+            # An early chat grows by its round, so each round has a chat of its own.
+            early = [await _chat(agent, few) for _ in range(rounds + 1)]
+            late = await _chat(agent, many)
+            contenders: dict[str, Prepare] = {
+                "few": lambda: _questions(early.pop(), few),
+                "many": lambda: _questions(late, few),
+            }
+            return await interleaved(contenders, rounds)
+
+
+async def _chat(agent: Agent[None], questions: int) -> Chat[None]:
+    chat = agent.chat()
+    await _questions(chat, questions)()
+    return chat
+
+
+def _questions(chat: Chat[None], number: int) -> Work:
+    async def work() -> None:
+        for at in range(number):
+            result = await chat.send(f"question {at}")
+            assert result.text == "answer", "it was answered"
+
+    return work

@@ -25,6 +25,7 @@ class Sizes:
         tools: how many tools a model is offered: few, many.
         nodes: how many nodes a graph has of which one runs: few, many.
         items: how many items a history has to which others are appended: few, many.
+        questions: how many questions a chat has before others are asked: few, many.
         definitions: how many tools are defined, runs of one node are made, and items appended.
         proof_nodes: how many nodes the graphs have that are proven: a large one, a larger one.
         proof_rounds: how often each is proven.
@@ -43,6 +44,7 @@ class Sizes:
     tools: tuple[int, int] = (1, 1_000)
     nodes: tuple[int, int] = (10, 10_000)
     items: tuple[int, int] = (1_000, 400_000)
+    questions: tuple[int, int] = (25, 400)
     definitions: int = 100
     proof_nodes: tuple[int, int] = (1_000, 10_000)
     proof_rounds: int = 3
@@ -62,6 +64,7 @@ TINY = Sizes(
     tools=(1, 3),
     nodes=(2, 5),
     items=(1, 70),
+    questions=(2, 4),
     definitions=3,
     proof_nodes=(18, 36),
     proof_rounds=1,

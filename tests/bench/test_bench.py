@@ -18,7 +18,7 @@ ROWS = {
     "deltas": 1,
     "parallel": 3,
     "many": 3,
-    "growth": 4,
+    "growth": 5,
     "imports": 3,
     "journal": 10,
     "proofs": 16,
