@@ -258,7 +258,7 @@ def on_returning(run: Run[S], event: Event, answered: Effect | None) -> Iterator
 
 
 def run_again(event: Event | None, answered: Effect | None, after: Run[S]) -> Iterator[Happening]:
-    """Yield the approval and start of a call if a person's decision makes the call run again.
+    """Yield a call's approval and start, as rules count them, if a person lets it run again.
 
     Args:
         event: the event, after which its node still waits; None as a run arrives at a node.

@@ -9,10 +9,10 @@ from msgspec import Struct, field
 
 from .. import nodes as node_room
 from ..contract import Contract, contract_of
-from ..driver import Callback, CountedLimit, counted_limits
+from ..driver import Callback, counted_limits
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import NodeGraph
-from ..limits import deeper
+from ..limits import CountedLimit, deeper
 from ..node_protocol import Node, nodes_within, unwrapped
 from ..nodes import (
     Compact,

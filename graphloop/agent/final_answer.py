@@ -203,7 +203,11 @@ def failure_of(run: Run[Any], final: FinalAnswer | None) -> Exception:
 
 
 def answers_of(final: FinalAnswer | None, run: Run[Any]) -> tuple[Any, ...] | None:
-    """Return a run's typed answer in a tuple, empty without one; None without an `output_type`."""
+    """Return the typed answer of a run, as `output_from` reads it.
+
+    A run without an `output_type` has None, a run that did not complete an empty tuple, and a
+    completed run a tuple of its answer, which may be None itself.
+    """
     if final is None:
         return None
     reason = run.ending.reason if run.ended and run.ending else None

@@ -10,7 +10,7 @@ from ..contract import contract_of
 from ..driver import Callback
 from ..errors import ConfigError, GraphError, Problem, nearest
 from ..graph import NodeGraph
-from ..limits import HasToolCall, parts_of
+from ..limits import tools_in
 from ..node_protocol import Node, flaw_of, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
@@ -96,9 +96,7 @@ def _check_tools(node: Node[Any, Outcome], resources: AgentResources) -> None:
         case Gate():
             check_rules(node.rules, resources.callable_names, "a rule")
         case StopCheck() if specs:
-            parts = [part for condition in node.conditions for part in parts_of(condition)]
-            watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
-            checked_tool_names("stop.has_tool_call", watched, specs)
+            checked_tool_names("stop.has_tool_call", tools_in(node.conditions), specs)
         case PrepareStep() if specs:
             if node.active_tools is not None:
                 checked_tool_names("active_tools", node.active_tools, specs)

@@ -205,7 +205,7 @@ def refuse_other_model(run: Run[Any], label: str) -> None:
     """
     if run.setup.model != label and not run.ended:
         raise ConfigError(
-            f"`model`: run {run.id!r} asks {run.setup.model!r} since it began, found {label!r}. "
+            f"`model`: run {run.id!r} began with {run.setup.model!r}, found {label!r}. "
             "Fix: resume it with that model, or start a new run with its messages."
         )
 

@@ -384,8 +384,8 @@ def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
         own = label == run.setup.model and "/" not in run.id
         given = f"with model={label!r} or a provider of that label, or " if own else ""
         raise ConfigError(
-            f"run {run.id!r} asks model {label!r}, which is not here "
-            f"(here: {', '.join(map(repr, ports.models))}). Fix: resume it {given}by an agent "
+            f"run {run.id!r} needs model {label!r}, which this agent lacks "
+            f"(it has {', '.join(map(repr, ports.models))}). Fix: resume it {given}by an agent "
             "that has this model, as its own or as a fallback."
         )
     missing = [
@@ -395,6 +395,6 @@ def _check_resumable(run: Run[Any], ports: Ports[Any]) -> None:
     ]
     if missing:
         raise ConfigError(
-            f"run {run.id!r} offers tools that are not here: {', '.join(missing)}. Fix: resume it "
-            "with them among `tools`, also those that its `prepare_step` has added."
+            f"run {run.id!r} offers tools that this agent lacks: {', '.join(missing)}. Fix: resume "
+            "it with them among `tools`, also those that its `prepare_step` has added."
         )

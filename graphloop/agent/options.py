@@ -152,8 +152,8 @@ class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
     is true, the run stops.
     `max_consecutive_tool_errors`: the run stops after this many turns in which one tool only failed
     and never succeeded in between (default 3).
-    `max_consecutive_denials`: the run stops after this many turns in a row whose calls were all
-    denied (default 5).
+    `max_consecutive_denials`: the run stops after this many turns whose calls were all denied,
+    with no call that succeeded in between (default 5).
     `max_tool_concurrency`: the maximum number of tools of a turn that run at once (default 5).
     `run_ungated`: whether calls that need no approval run before a person is asked about the other
     calls of their turn; by default the whole turn waits.

@@ -14,7 +14,6 @@ from typing_extensions import TypeVar
 from ..conversation import latest_answer
 from ..driver import (
     AsyncDriver,
-    CountedLimit,
     DriverState,
     Pending,
     Ports,
@@ -25,6 +24,7 @@ from ..driver import (
 from ..effects import AwaitCaller, StartRun
 from ..events import Steered
 from ..graph import NodeGraph
+from ..limits import CountedLimit
 from ..rules import TemporalRule, describe_rule
 from ..run import EndReason, Run, Spent
 from ..stores import Store

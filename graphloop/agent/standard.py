@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from .. import nodes as node_room
 from ..conversation import Compaction
 from ..errors import ConfigError
-from ..limits import HasToolCall, StopCondition, parts_of
+from ..limits import StopCondition, tools_in
 from ..loop import Standard, standard_edges
 from ..nodes import (
     AnswerCheck,
@@ -289,9 +289,7 @@ def _refuse_idle(
     # With `prepare_step` no check: the function may add the tool that `has_tool_call` names, and
     # offer a server's tool to the models of its wire alone.
     if options.prepare_step is None:
-        parts = [part for condition in conditions for part in parts_of(condition)]
-        watched = [part.tool for part in parts if isinstance(part, HasToolCall)]
-        checked_tool_names("stop.has_tool_call", watched, resources.toolbox.specs)
+        checked_tool_names("stop.has_tool_call", tools_in(conditions), resources.toolbox.specs)
         resources.refuse_unfit()
     if options.gate is not None:
         check_gate(options.gate, resources.callable_names)

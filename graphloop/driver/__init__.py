@@ -11,7 +11,7 @@ from .cancellation import cancelled_inside
 from .children import child_unwanted
 from .driver import AsyncDriver
 from .in_flight import InFlight
-from .models import ASK, CountedLimit, counted_limits, unseen_costs
+from .models import ASK, counted_limits, unseen_costs
 from .observers import Observer, Observers, Resting, RunLog, Surrounding, logged, observers_of
 from .performer import failed
 from .ports import (
@@ -41,7 +41,6 @@ __all__ = [
     "Callback",
     "ChildRun",
     "ChildStep",
-    "CountedLimit",
     "DriverState",
     "Elsewhere",
     "Fleet",

@@ -8,7 +8,7 @@ from contextlib import suppress
 from math import inf, isfinite
 from time import monotonic
 from types import coroutine
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -16,7 +16,7 @@ from ..effects import CallModel
 from ..errors import BadReply, ConfigError
 from ..events import CallCheck, EffectFailed, EffectsStarted, Event, Failure, ModelReplied
 from ..graph import NodeGraph
-from ..limits import CostExceeds, TotalTokensExceed, parts_of
+from ..limits import CountedLimit, counted_in
 from ..nodes import PrepareStep, StopCheck
 from ..providers import (
     LIVE,
@@ -38,7 +38,6 @@ from .ports import Parked, Ports
 
 __all__ = [
     "ASK",
-    "CountedLimit",
     "ModelCallInFlight",
     "Models",
     "counted_limits",
@@ -47,8 +46,6 @@ __all__ = [
 
 S = TypeVar("S")
 
-CountedLimit: TypeAlias = tuple[bool, str]
-"""A limit of a node: whether it is one on costs (else on tokens), and its text."""
 
 UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
 
@@ -152,9 +149,9 @@ class Models(Struct, Generic[S], eq=False):
         return None
 
     def so_far(self, at: float) -> EffectsStarted | None:
-        """Return the event of what all unfinished calls have used, and forget them; None if none.
+        """Return an event with the usage of all unfinished calls, and clear it; None without any.
 
-        A run that cannot end yet parks with it.
+        An aborted run journals it when it parks, because its child runs end elsewhere.
         """
         spent = self.unfinished()
         return None if spent == NOTHING_SPENT else EffectsStarted(at, (), spent)
@@ -347,11 +344,7 @@ def counted_limits(graph: NodeGraph[Any]) -> tuple[CountedLimit, ...]:
     found: list[CountedLimit] = []
     for node in graph.nodes.values():
         if isinstance(node, StopCheck):
-            for part in [part for one in node.conditions for part in parts_of(one)]:
-                if isinstance(part, CostExceeds):
-                    found.append((True, f"stop.cost_exceeds({part.usd_max:g})"))
-                elif isinstance(part, TotalTokensExceed):
-                    found.append((False, f"stop.total_tokens_exceed({part.tokens_max})"))
+            found += counted_in(node.conditions)
         elif isinstance(node, PrepareStep) and node.compaction is not None:
             window = node.compaction.window
             found.append((False, f"Compaction(context_window={window})"))

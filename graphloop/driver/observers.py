@@ -81,7 +81,7 @@ class Resting(Protocol):
 class Observers(Struct, frozen=True):
     """The observers of a run, each called in order.
 
-    The methods note the error of an observer in `wrong`, the warnings of the run.
+    The methods add the exception of an observer to `wrong`, the warnings of the run, which goes on.
     """
 
     each: tuple[Observer, ...]

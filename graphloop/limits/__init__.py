@@ -29,13 +29,12 @@ from .capacity import (
 from .model_price import ModelPrice
 from .stop import (
     AllOf,
-    CostExceeds,
-    HasToolCall,
+    CountedLimit,
     Not,
     StopCondition,
     StopInfo,
-    TotalTokensExceed,
-    parts_of,
+    counted_in,
+    tools_in,
 )
 
 if TYPE_CHECKING:
@@ -55,25 +54,23 @@ __all__ = [
     "NO_TOOL",
     "AllOf",
     "CallOverLimit",
-    "CostExceeds",
-    "HasToolCall",
+    "CountedLimit",
     "ModelPrice",
     "Not",
     "Rate",
     "Rates",
     "StopCondition",
     "StopInfo",
-    "TotalTokensExceed",
     "answer",
     "budget_remaining",
     "charged",
     "check_rates",
+    "counted_in",
     "deeper",
     "demands",
     "has_capacity",
     "no_start",
     "note_limits",
-    "parts_of",
     "places_of",
     "queued",
     "refusals",
@@ -84,6 +81,7 @@ __all__ = [
     "those_for",
     "token_costs",
     "too_deep",
+    "tools_in",
     "tools_waiting",
 ]
 

@@ -46,8 +46,9 @@ class Rate:
     Attributes:
         requests: the most requests in `per_s` seconds.
         tokens: the most tokens in `per_s` seconds, of requests and replies.
-        per_s: the seconds of both; a minute by default.
-        burst_s: the seconds whose share may be sent at once, after a rest; at least one request is.
+        per_s: the seconds in which `requests` and `tokens` are counted; a minute by default.
+        burst_s: after an idle time, the share of this many seconds may be sent at once, and at
+            least one request.
     """
 
     requests: float | None = None

@@ -7,8 +7,8 @@ never hold, or always holds, raises `ConfigError` when it is made. `*_exceed(n)`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ __all__ = [
     "AllOf",
     "AnyOf",
     "CostExceeds",
+    "CountedLimit",
     "DurationExceeds",
     "HasToolCall",
     "Not",
@@ -31,13 +32,17 @@ __all__ = [
     "all_of",
     "any_of",
     "cost_exceeds",
+    "counted_in",
     "duration_exceeds",
     "has_tool_call",
     "not_",
-    "parts_of",
     "step_count_is",
+    "tools_in",
     "total_tokens_exceed",
 ]
+
+CountedLimit: TypeAlias = tuple[bool, str]
+"""A limit of a node: whether it is one on costs (else on tokens), and its text."""
 
 
 class StopInfo(Struct, frozen=True):
@@ -216,15 +221,34 @@ class Not(Struct, frozen=True):
 not_ = Not
 
 
-def parts_of(condition: StopCondition) -> tuple[StopCondition, ...]:
-    """Return the simple conditions inside an `AnyOf`, `AllOf` or `Not`, at any depth."""
-    match condition:
-        case AnyOf(conditions=conditions) | AllOf(conditions=conditions):
-            return tuple([part for inner in conditions for part in parts_of(inner)])
-        case Not(condition=inner):
-            return parts_of(inner)
-        case _:
-            return (condition,)
+def tools_in(conditions: Iterable[StopCondition]) -> tuple[str, ...]:
+    """Return the tools that these conditions name."""
+    return tuple([part.tool for part in _parts(conditions) if isinstance(part, HasToolCall)])
+
+
+def counted_in(conditions: Iterable[StopCondition]) -> tuple[CountedLimit, ...]:
+    """Return the limits on costs and tokens in these conditions."""
+    found: list[CountedLimit] = []
+    for part in _parts(conditions):
+        if isinstance(part, CostExceeds):
+            found.append((True, f"stop.cost_exceeds({part.usd_max:g})"))
+        elif isinstance(part, TotalTokensExceed):
+            found.append((False, f"stop.total_tokens_exceed({part.tokens_max})"))
+    return tuple(found)
+
+
+def _parts(conditions: Iterable[StopCondition]) -> tuple[StopCondition, ...]:
+    """Return the simple conditions in these, also inside `AnyOf`, `AllOf` and `Not`."""
+    found: list[StopCondition] = []
+    for condition in conditions:
+        match condition:
+            case AnyOf(conditions=inner) | AllOf(conditions=inner):
+                found += _parts(inner)
+            case Not(condition=inner):
+                found += _parts((inner,))
+            case _:
+                found.append(condition)
+    return tuple(found)
 
 
 def any_of(*conditions: StopCondition) -> StopCondition:

@@ -91,7 +91,7 @@ def response_to(answer: ToolAnswer) -> Json:
 
 
 def waiting_for(answer: ToolAnswer) -> Waiting:
-    """Return what the call has kept since it asked the answered question."""
+    """Decode the state that a call of a server saved when it asked the answered question."""
     waiting: Waiting = msgspec.json.decode(answer.question.state, type=HeldCall | Rounds)
     return waiting
 

@@ -98,7 +98,7 @@ def prompt_of(prompt: McpPrompt) -> Prompt:
 
 
 def messages_of_prompt(result: GetPromptResult) -> tuple[Message, ...]:
-    """Return the messages of a prompt; neighbours of one role stay apart."""
+    """Return the messages of a prompt; consecutive messages of one role are not merged."""
     return tuple(
         [
             UserMessage(content) if message.role == "user" else AssistantMessage(content)

@@ -74,7 +74,11 @@ class FanOut:
     place: Place = "here"
 
     def contract(self, runs: Mapping[str, int]) -> Contract:
-        """Return the contract of a node that starts this many runs of each agent."""
+        """Return the contract of the node.
+
+        Args:
+            runs: for each agent, the most child runs of it that the node starts.
+        """
         many = sum(runs.values()) > 1
         # With several agents, the success of any one is enough; "fail_fast" needs all.
         needs = int(len(runs) == 1 or self.join == "fail_fast")

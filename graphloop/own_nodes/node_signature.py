@@ -104,8 +104,8 @@ class NodeContext(Struct, Generic[DepsT_co], frozen=True):
         """
         if self.notes is None:
             raise ConfigError(
-                "NodeContext.tell: expected a function, found a generator, which tells by asking. "
-                "Fix: write `yield from tell(…)`"
+                "NodeContext.tell: expected a node function, found a generator. Fix: write "
+                "`yield from tell(…)` in a generator."
             )
         for message in messages:
             if not isinstance(message, str | UserMessage | SystemMessage):  # pyright: ignore[reportUnnecessaryIsInstance] - a call in it could run a tool.

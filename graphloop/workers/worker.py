@@ -131,15 +131,15 @@ class Worker:
         return f"<Worker of {', '.join(self._agents)}: {len(self._legs)} runs>"
 
     def stop(self) -> None:
-        """Take no more runs, and let `serve` return when those under way are at rest."""
+        """Take no more runs, and let `serve` return when those under way have ended or parked."""
         self._stopped.set()
 
     async def serve(self, *, grace_s: float = 30.0) -> None:
-        """Drive waiting runs until `stop`; then leave those that are not at rest in time.
+        """Drive waiting runs until `stop`; then give up those that do not end or park in time.
 
         Args:
-            grace_s: the seconds that runs under way have after `stop`. Another worker takes what is
-                left then.
+            grace_s: the seconds that runs under way have after `stop`. Other workers drive the
+                remaining runs then.
         """
         await self._engine.open()
         left_s, deltas = 0.0, self._tell_deltas()

@@ -68,7 +68,7 @@ async def test_the_next_question_finishes_an_interrupted_one_with_its_model(
         result = await chat.send("second", model=strong)
         assert ["Well."] * 2 == [one.text for one in result.conversation if one.role == "assistant"]
     else:
-        with pytest.raises(ConfigError, match="asks model 'strong'"):
+        with pytest.raises(ConfigError, match="needs model 'strong'"):
             await chat.send("second", model=other)
         assert not other.requests
 

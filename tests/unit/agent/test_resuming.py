@@ -55,7 +55,7 @@ def test_a_resume_without_the_run_s_tools_changes_nothing() -> None:
     till = Till(PAY, "done")
     first = till.parked()
 
-    with pytest.raises(ConfigError, match="offers tools that are not here: 'pay'"):
+    with pytest.raises(ConfigError, match="offers tools that this agent lacks: 'pay'"):
         asyncio.run(Agent(till.model).resume(first, approvals={"c0.0": True}))
 
     assert [] == till.paid
@@ -130,17 +130,17 @@ def test_a_run_is_not_resumed_without_what_it_was_started_with() -> None:
         return Agent(ScriptedModel([], label="other"), store=store)
 
     resume_with(
-        without_tool, "run 'r' offers tools that are not here: 'note', 'kid'. Fix: resume it with"
+        without_tool, "run 'r' offers tools that this agent lacks: 'note', 'kid'. Fix: resume it with"
     )
     resume_with(without_agent, "waits for agent 'kid', which is not here")
-    resume_with(other_model, "asks model 'planned', which is not here")
+    resume_with(other_model, "needs model 'planned', which this agent lacks")
 
 
 def test_a_run_is_not_resumed_without_its_children_s_tools() -> None:
     def without(ledger: Ledger, store: Store) -> Agent:
         return tree(ledger, PLANS, store, kid={"tools": [ledger.tool("note")]})
 
-    resume_with(without, "run 'r/c0.1' offers tools that are not here: .*'pay'")
+    resume_with(without, "run 'r/c0.1' offers tools that this agent lacks: .*'pay'")
 
 
 async def test_a_child_that_died_before_it_began_is_begun_anew() -> None:

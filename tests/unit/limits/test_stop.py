@@ -92,9 +92,20 @@ def test_conditions_combine_and_nest(condition: StopCondition, holds: bool, name
     assert name.replace("not_(…)", "not_(step_count_is)") == condition.name
 
 
-def test_a_combined_condition_has_its_parts() -> None:
-    """What looks for a condition, such as one on the cost, finds it at any depth."""
-    assert (YES, NO, YES) == stop.parts_of(stop.any_of(YES, stop.all_of(NO, stop.not_(YES))))
+def test_tools_and_counted_limits_are_found_at_any_depth() -> None:
+    """A misspelled tool in a condition would never stop a run."""
+    dear, long, done = stop.cost_exceeds(2), stop.total_tokens_exceed(9), stop.has_tool_call("end")
+
+    nested = [
+        stop.any_of(done, stop.all_of(NO, stop.not_(dear))),
+        stop.not_(stop.any_of(long, YES)),
+    ]
+
+    assert ("end",) == stop.tools_in(nested)
+    assert (
+        (True, "stop.cost_exceeds(2)"),
+        (False, "stop.total_tokens_exceed(9)"),
+    ) == stop.counted_in(nested)
 
 
 @pytest.mark.parametrize(
