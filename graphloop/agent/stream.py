@@ -15,7 +15,7 @@ from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
-from ..parts import ErrorPart, Finish, ObjectDelta, Part, RunView, Warned, texts_of
+from ..parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunView, Warned, texts_of
 from ..providers import Delta, Restarted, is_delta
 from ..run import EndReason, Run
 from ..step import Step
@@ -60,7 +60,7 @@ class RunStream(Generic[OutputT_co, S]):
         self._parts, self._warnings = list[Part](), list[str]()
         self.found: Run[S] | None = None
         self._opened: RunHandle[S] | None = None
-        self._view: RunView[S] | None = None
+        self._view: PartView[S] | RunView[S] | None = None
         self._rests: asyncio.Event | None = None  # Other readers wait for it.
         self._flight: InFlight[S] | None = None
         self._reader: object = None
@@ -272,7 +272,7 @@ class RunStream(Generic[OutputT_co, S]):
                 self._rests.set()
         if not isinstance(delta, Restarted):
             return delta
-        self._parts += () if self._view is None else self._view.see(delta)
+        self._parts += () if self._view is None else self._view.show(delta)
         return None
 
     async def _answers(self) -> AsyncGenerator[object, None]:
@@ -297,7 +297,7 @@ class RunStream(Generic[OutputT_co, S]):
             opened, view = self._opened or await self._open(), self._view
             async for seen in opened.seen:
                 if view is not None:
-                    self._parts += view.see(seen)
+                    self._parts += view.see(seen) if isinstance(seen, Step) else view.show(seen)
                     self._flight = opened.driver.in_flight if view.is_plain else None
                 if opened.reads_steps and isinstance(seen, Step):
                     await self._step(opened, seen)
@@ -335,8 +335,8 @@ class RunStream(Generic[OutputT_co, S]):
         if opened.warnings:
             self._warn(*opened.warnings)
         if self._keep:
-            objects = None if opened.final is None else opened.final.view()
-            self._view = RunView(opened.graph, self.found, objects)
+            view = PartView(opened.graph, self.found)
+            self._view = view if opened.final is None else RunView(view, opened.final.view())
             self._parts += () if self.found is None else self._view.resumed(self.found)
         return opened
 

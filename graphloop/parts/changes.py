@@ -6,7 +6,7 @@ conversation became shorter. Such changes are found by comparing the two runs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from ..conversation import estimate
@@ -14,27 +14,27 @@ from ..events import CallbackReturned, ChildEnded, Event, Started, Steered
 from ..node_protocol import Node
 from ..nodes import Compact
 from ..outcomes import Outcome
-from ..run import EndReason, Run
-from ..turn import SCREEN, StepResult
-from ..values import Message, ToolCall, ToolResult, call_key, call_place
+from ..run import EndReason, History, Inbox, Record, Run
+from ..turn import SCREEN, StepResult, Turn
+from ..values import Message, ToolCall, ToolResult, call_key, call_place, evolve
+from .kinds import BudgetExceeded
 
 __all__ = [
     "AnyNode",
-    "ReachedLimit",
     "Shortened",
     "answer_of",
+    "before_first",
     "calls_of",
+    "closed_turn",
     "compacted",
     "cost_of",
     "edit_of",
     "exceeded",
-    "has_other_results",
     "latest_turn",
     "let_pass",
     "new_messages",
     "new_notes",
-    "refusal_of",
-    "results_of",
+    "new_results",
     "still_judging",
     "turn_record",
 ]
@@ -56,12 +56,11 @@ class Shortened(NamedTuple):
     messages_after: int
 
 
-class ReachedLimit(NamedTuple):
-    """A limit of the budget that stopped a run, and the value that the run had reached."""
-
-    which: str
-    limit: float
-    value: float
+def before_first(event: Event, run: Run[S]) -> Run[S]:
+    """Return a run as it was before its first step, with the conversation that it was given."""
+    assert isinstance(event, Started), "a run's first event"
+    inbox, given = Inbox(event.steering), History(event.messages)
+    return evolve(run, messages=given, turn=Turn(), inbox=inbox, record=Record())
 
 
 def latest_turn(node: AnyNode | None, run: Run[Any]) -> int:
@@ -92,19 +91,16 @@ def answer_of(before: Run[S], run: Run[S], turn: int) -> str | None:
     return None if reply is None else reply.message.text
 
 
-def refusal_of(before: Run[S] | None, run: Run[S]) -> StepResult | None:
-    """Return the turn in which a screen refused what the user said, if this step ended it."""
+def closed_turn(before: Run[S], run: Run[S]) -> StepResult | None:
+    """Return the record of the turn that a step has closed; None if it has closed none."""
     steps = run.record.steps
-    if before is not None and before.record.steps is steps:
-        return None
-    return steps[-1] if steps and steps[-1].model == SCREEN else None
+    return None if before.record.steps is steps else steps[-1]
 
 
-def still_judging(before: Run[S] | None, run: Run[S]) -> bool:
+def still_judging(before: Run[S], run: Run[S]) -> bool:
     """Whether a screen beside the model call is still judging after this step."""
     return (
-        before is not None
-        and before.turn.screening is not None
+        before.turn.screening is not None
         and run.turn.screening is not None
         and run.turn.number == before.turn.number
     )
@@ -116,7 +112,8 @@ def let_pass(before: Run[S], event: Event, run: Run[S]) -> bool:
         return False
     failed = run.ending is not None and run.ending.reason is EndReason.ERROR
     verdict = isinstance(event, CallbackReturned | ChildEnded)
-    return verdict and not failed and refusal_of(before, run) is None
+    closed = closed_turn(before, run)
+    return verdict and not failed and (closed is None or closed.model != SCREEN)
 
 
 def cost_of(event: Event) -> float | None:
@@ -141,37 +138,41 @@ def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:
     return run.turn.calls if run.turn.number == turn else ()
 
 
-def results_of(run: Run[S], turn: int) -> Sequence[ToolResult]:
-    """Return the results of a turn's calls so far, in request order.
+def new_results(
+    run: Run[S], turn: int, closed: StepResult | None, known: Mapping[str, ToolResult]
+) -> Sequence[ToolResult]:
+    """Return the results of a turn's calls that differ from the `known` ones, in request order.
 
     Results that came with the initial conversation are left out: this run did not produce them.
+
+    Args:
+        run: the run.
+        turn: the number of the turn.
+        closed: the record of the turn that was closed last, if that is new.
+        known: the results that are known already, by key.
     """
-    record = turn_record(run, turn)
-    if record is not None:
-        slots: tuple[ToolResult | None, ...] = record.tool_results
+    if closed is not None and closed.index == turn:
+        slots: tuple[ToolResult | None, ...] = closed.tool_results
     else:
         slots = run.turn.results if run.turn.number == turn else ()
     given = run.turn.given if turn < 0 else ()
-    results = [
-        result
-        for place, result in enumerate(slots)
-        if result is not None and result.key == call_key(turn, place) and place not in given
-    ]
+    results: list[ToolResult] = []
+    for place, result in enumerate(slots):
+        if result is None or known.get(result.key) == result or place in given:
+            continue
+        if result.key == call_key(turn, place):
+            results.append(result)
     if turn < 0:
         # The initial conversation has no turn record; only results for its open calls are new.
         added = [one for one in run.record.added if isinstance(one, ToolResult)]
-        results += [result for result in added if result.key.startswith(SETTLED)]
+        settled = [result for result in added if result.key.startswith(SETTLED)]
+        results += [result for result in settled if known.get(result.key) != result]
     return results
 
 
-def has_other_results(before: Run[S], run: Run[S]) -> bool:
-    """Whether a step may have added results, to the turn in progress or to the record."""
-    return before.turn.results is not run.turn.results or before.record is not run.record
-
-
-def new_notes(before: Run[S] | None, event: Event, run: Run[S]) -> tuple[Message, ...]:
+def new_notes(before: Run[S], event: Event, run: Run[S]) -> tuple[Message, ...]:
     """Return the messages to append after a turn, if this step adds them to the conversation."""
-    notes = () if before is None else before.turn.notes
+    notes = before.turn.notes
     if isinstance(event, Steered):
         notes = (*notes, *event.append)
     return () if run.turn.notes else notes
@@ -189,7 +190,7 @@ def new_messages(before: Run[S], event: Steered) -> tuple[Message, ...]:
 
 
 def compacted(
-    was_at: AnyNode | None, before: Run[S] | None, event: Event, run: Run[S]
+    was_at: AnyNode | None, before: Run[S], event: Event, run: Run[S]
 ) -> Shortened | None:
     """Return the sizes before and after a compaction in this step, or None if nothing shrank.
 
@@ -203,8 +204,8 @@ def compacted(
     return sizes if fewer or sizes.tokens_after < sizes.tokens_before else None
 
 
-def exceeded(run: Run[S]) -> Iterator[ReachedLimit]:
-    """Yield the budget limits that ended a run, each with the value that the run had reached."""
+def exceeded(run: Run[S]) -> Iterator[BudgetExceeded]:
+    """Yield the parts for the budget limits that ended a run."""
     budget, spent = run.setup.budget, run.spent
     for which, limit, value in (
         ("budget.tokens", budget.tokens, spent.usage.total_tokens),
@@ -214,21 +215,16 @@ def exceeded(run: Run[S]) -> Iterator[ReachedLimit]:
         ("budget.agent_calls", budget.agent_calls, spent.agent_calls),
     ):
         if run.ending is not None and limit is not None and which in run.ending.stopped_by:
-            yield ReachedLimit(which, limit, value)
+            yield BudgetExceeded(which, limit, value)
 
 
-def _is_first(before: Run[S] | None, run: Run[S]) -> bool:
+def _is_first(before: Run[S], run: Run[S]) -> bool:
     """Whether this step is the first of a turn with a compacted conversation."""
-    if before is None or not before.turn.compacted:
-        return True
-    return len(run.record.steps) > len(before.record.steps)
+    return not before.turn.compacted or len(run.record.steps) > len(before.record.steps)
 
 
-def _uncompacted(before: Run[S] | None, event: Event, run: Run[S]) -> Sequence[Message]:
+def _uncompacted(before: Run[S], event: Event, run: Run[S]) -> Sequence[Message]:
     """Return the conversation that this step would leave without a compaction."""
-    if before is None:
-        handed_in = event.messages if isinstance(event, Started) else ()
-        return (*handed_in, *run.record.added)
     added = run.record.added[len(before.record.added) :]
     if isinstance(event, Steered) and event.messages is not None:
         return (*event.messages, *added)

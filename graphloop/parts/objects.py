@@ -12,8 +12,7 @@ from typing import Final, Generic, TypeVar, final
 
 from pydantic_core import from_json
 
-from ..graph import NodeGraph
-from ..providers import Live, TextDelta, ToolCallDelta, is_live
+from ..providers import Live, TextDelta, ToolCallDelta
 from ..run import Run
 from ..step import Step
 from ..tools import ToolProgress
@@ -80,47 +79,33 @@ class ObjectView:
 
 @final
 class RunView(Generic[S]):
-    """Turns all that a driver yields for one run into parts.
+    """Adds snapshots of the growing answer to the parts of a run.
 
     Args:
-        graph: the run's graph.
-        found: the run before its first step that the view sees; None for a new run.
-        objects: adds snapshots of the growing answer; None for a run whose answer is text.
-
-    Attributes:
-        is_plain: whether each text delta of the present model call is a part, and the only one.
+        parts: makes the parts of the run.
+        objects: makes the snapshots.
     """
 
-    def __init__(
-        self, graph: NodeGraph[S], found: Run[S] | None, objects: ObjectView | None
-    ) -> None:
-        self._view = PartView(graph, found)
-        self._objects = objects
-        self._talks: bool | None = None
-        self.is_plain = False
+    is_plain = False
+    """No delta of a model is a part without a look at it (`PartView.is_plain`)."""
+
+    def __init__(self, parts: PartView[S], objects: ObjectView) -> None:
+        self._parts, self._objects = parts, objects
 
     def resumed(self, run: Run[S]) -> Sequence[Part]:
         """Return the parts for a run that is resumed, and for the calls that now start."""
-        return self._view.resumed(run)
+        return self._parts.resumed(run)
 
-    def see(self, seen: Step[S] | Live | ToolProgress | ChildSeen) -> Sequence[Part]:
-        """Return the parts for a step, a delta of the run's own model, a report, or a child."""
-        view = self._view
-        if isinstance(seen, Step):
-            self._talks, self.is_plain = None, False
-            parts = view.see(seen)
-        elif is_live(seen):
-            if self._talks is None:
-                self._talks = view.shows_deltas
-                self.is_plain = self._talks and self._objects is None and not view.withholds
-            parts = view.live(seen) if self._talks else ()
-        elif isinstance(seen, ToolProgress):
-            parts = view.live(seen)
-        else:
-            return [*view.see_child(seen.key, seen.agent, seen.graph, seen.seen)]
-        if self._objects is not None:
-            return [one for part in parts for one in (part, *self._objects.see(part))]
-        return parts
+    def see(self, taken: Step[S]) -> Sequence[Part]:
+        """Return the parts for one step of the run."""
+        return self._with_objects(self._parts.see(taken))
+
+    def show(self, seen: Live | ToolProgress | ChildSeen) -> Sequence[Part]:
+        """Return the parts for what is no step: a delta, a tool's report, or a child run's item."""
+        return self._with_objects(self._parts.show(seen))
+
+    def _with_objects(self, parts: Sequence[Part]) -> Sequence[Part]:
+        return [one for part in parts for one in (part, *self._objects.see(part))]
 
 
 async def texts_of(parts: AsyncIterator[Part]) -> AsyncGenerator[str, None]:

@@ -44,28 +44,27 @@ from ..providers import Live, Restarted, TextDelta, is_live
 from ..run import Run
 from ..step import Step
 from ..tools import ToolProgress
-from ..turn import Screening
+from ..turn import SCREEN, Screening, StepResult
 from ..values import FinishReason, ToolCall, ToolResult, UserMessage, call_key, evolve
 from .changes import (
     AnyNode,
     answer_of,
+    before_first,
     calls_of,
+    closed_turn,
     compacted,
     cost_of,
     edit_of,
     exceeded,
-    has_other_results,
     latest_turn,
     let_pass,
     new_messages,
     new_notes,
-    refusal_of,
-    results_of,
+    new_results,
     still_judging,
     turn_record,
 )
 from .kinds import (
-    BudgetExceeded,
     CallState,
     ChildSeen,
     CompactionPart,
@@ -92,7 +91,7 @@ S = TypeVar("S")
 UNSEEN: Final = frozenset({EffectsStarted, Queued, Resumed})
 """Events whose steps yield no parts."""
 
-SILENT: Final = frozenset({CallsChecked, ToolReturned, ToolAsked, Decided})
+SILENT: Final = frozenset({Started, CallsChecked, ToolReturned, ToolAsked, Decided})
 """Event types that yield no parts themselves; the changes that they cause in the run do."""
 
 UNSEEN_EFFECTS: Final = frozenset({CallModel, CheckCalls, Invoke, AwaitCaller})
@@ -107,6 +106,9 @@ class PartView(Generic[S]):
     Args:
         graph: the run's graph.
         resumed: the run before the first step that the view sees; None for a new run.
+
+    Attributes:
+        is_plain: whether each delta of the model that talks is a part, and the only one.
     """
 
     def __init__(self, graph: NodeGraph[S], resumed: Run[S] | None = None) -> None:
@@ -118,20 +120,18 @@ class PartView(Generic[S]):
         self._following: tuple[UserMessage, ...] = ()
         self._children: dict[str, PartView[Any]] = {}
         self._unjudged: list[Part] | None = None
+        self.is_plain = False
         if resumed is not None:
             self._unjudged = None if resumed.turn.screening is None else []
             self._turn = latest_turn(self._node, resumed)
-            self._shown = {result.key: result for result in results_of(resumed, self._turn)}
+            closed = turn_record(resumed, self._turn)
+            found = new_results(resumed, self._turn, closed, self._shown)
+            self._shown = {one.key: one for one in found}
 
     @property
     def shows_deltas(self) -> bool:
         """Whether the current model call is the run's own, not one for a review or a summary."""
         return self._node is not None and self._node.kind == "model"
-
-    @property
-    def withholds(self) -> bool:
-        """Whether deltas wait for the verdict of a screen that judges beside the model call."""
-        return self._unjudged is not None
 
     def resumed(self, run: Run[S]) -> Sequence[Part]:
         """Return the parts for a run that is resumed, and for the calls that now start."""
@@ -153,21 +153,34 @@ class PartView(Generic[S]):
         parts: list[Part] = []
         if before is None:
             parts.append(RunStart(run.id))
-        elif type(event) not in SILENT:
+            before = before_first(event, run)
+        if type(event) not in SILENT:
             parts += self._event(before, was_at, event, run)
         if self._unjudged is not None or run.turn.screening is not None:
             parts += self._judged(before, event, run)
-        if before is None or has_other_results(before, run):
-            parts += self._results(run)
-        if type(event) is Steered or (before is not None and before.turn.notes):
-            parts += [MessageInjected(note, "caller") for note in new_notes(before, event, run)]
-        parts += self._turns(before, was_at, event, run)
+        is_noted = before.record is not run.record
+        closed = closed_turn(before, run)
+        if is_noted or before.turn.results is not run.turn.results:
+            parts += self._results(run, closed)
+        if is_noted or before.inbox is not run.inbox or not run.turn.asked:
+            parts += self._turns(before, was_at, event, run)
+        if closed is not None and closed.model == SCREEN:  # It has refused what the user said.
+            parts.append(TextDelta(closed.text))
+            parts.append(StepFinish(closed.index, closed.finish_reason, closed.usage))
         for effect in taken.effects:
             if type(effect) not in UNSEEN_EFFECTS:
                 parts += self._requested(effect, run)
-        if run.node == "END":
-            parts += [BudgetExceeded(*limit) for limit in exceeded(run)]
-        return parts
+        return parts if run.node != "END" else [*parts, *exceeded(run)]
+
+    def show(self, seen: Live | ToolProgress | ChildSeen) -> Sequence[Part]:
+        """Return the parts for what is no step: a delta, a tool's report, or a child run's item."""
+        if is_live(seen):
+            talks = self.shows_deltas
+            self.is_plain = talks and self._unjudged is None
+            return self.live(seen) if talks else ()
+        if isinstance(seen, ToolProgress):
+            return self.live(seen)
+        return [*self.see_child(seen.key, seen.agent, seen.graph, seen.seen)]
 
     def see_child(
         self,
@@ -191,7 +204,7 @@ class PartView(Generic[S]):
             if isinstance(seen, Step) and not isinstance(seen.event, Started):
                 view = self._children[key] = PartView(graph, seen.run)
                 yield _wrapped(key, agent, RunStart(seen.run.id))
-        for part in view._as_child(seen):
+        for part in view.see(seen) if isinstance(seen, Step) else view.show(seen):
             yield _wrapped(key, agent, part)
         if isinstance(seen, Step) and seen.run.ended:
             del self._children[key]
@@ -207,17 +220,6 @@ class PartView(Generic[S]):
             return (part,)
         self._unjudged.append(part)
         return ()
-
-    def _as_child(self, seen: Step[S] | Live | ToolProgress | ChildSeen) -> Iterator[Part]:
-        """Yield the parts that this run, as a child, passes to its parent for what it shows."""
-        if isinstance(seen, Step):
-            yield from self.see(seen)
-        elif isinstance(seen, ToolProgress):
-            yield seen
-        elif not is_live(seen):
-            yield from self.see_child(seen.key, seen.agent, seen.graph, seen.seen)
-        elif self.shows_deltas:
-            yield from self.live(seen)
 
     def _event(
         self, before: Run[S], was_at: AnyNode | None, event: Event, run: Run[S]
@@ -243,12 +245,12 @@ class PartView(Generic[S]):
             case _:
                 return ()
 
-    def _judged(self, before: Run[S] | None, event: Event, run: Run[S]) -> list[Part]:
+    def _judged(self, before: Run[S], event: Event, run: Run[S]) -> list[Part]:
         """Return the parts that waited for the verdict of a screen, once it has let all pass."""
         waiting = self._unjudged or []
         if not still_judging(before, run):
             self._unjudged = None if run.turn.screening is None else []
-        if before is None or not let_pass(before, event, run):
+        if not let_pass(before, event, run):
             return []
         match before.turn.screening:
             case Screening(answer=ModelReplied(reply=reply, cost_usd=cost_usd)):
@@ -279,7 +281,8 @@ class PartView(Generic[S]):
             parts = [StepFinish(turn, finish, usage)]
         if cost_usd is not None:
             parts.append(Cost(turn, run.spent.cost_usd, cost_usd))
-        parts += [_called(call_key(turn, place), call) for place, call in enumerate(calls)]
+        for place, call in enumerate(calls):
+            parts.append(_called(call_key(turn, place), call))
         return parts
 
     def _answered(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
@@ -306,21 +309,24 @@ class PartView(Generic[S]):
             if key not in self._shown:
                 yield ToolState(key, old[place].name, "dropped")
 
-    def _results(self, run: Run[S]) -> list[Part]:
+    def _results(self, run: Run[S], closed: StepResult | None) -> list[Part]:
         """Return the parts for results that are new in this step."""
         parts: list[Part] = []
-        for result in results_of(run, self._turn):
-            if self._shown.get(result.key) != result:
-                self._shown[result.key] = result
-                parts.append(ToolResultPart(result, "resume" if self._turn < 0 else "turn"))
-                parts.append(_outcome(result))
+        for result in new_results(run, self._turn, closed, self._shown):
+            key, status = result.key, result.status
+            self._shown[key] = result
+            parts.append(ToolResultPart(result, "resume" if self._turn < 0 else "turn"))
+            state: CallState = "complete" if status == "ok" else "error"
+            is_denied, is_unknown = status == "denied", status == "unknown"
+            parts.append(ToolState(key, result.name, state, is_denied, is_unknown))
         return parts
 
     def _turns(
-        self, before: Run[S] | None, was_at: AnyNode | None, event: Event, run: Run[S]
+        self, before: Run[S], was_at: AnyNode | None, event: Event, run: Run[S]
     ) -> list[Part]:
-        """Return the step-start, compaction and messages of each new turn, and any refusal."""
-        parts: list[Part] = []
+        """Return the messages after a turn; step-start, compaction and messages of the next."""
+        notes = new_notes(before, event, run) if before.turn.notes or type(event) is Steered else ()
+        parts: list[Part] = [MessageInjected(note, "caller") for note in notes]
         latest = latest_turn(self._node, run)
         while self._turn < latest:
             self._turn += 1
@@ -328,14 +334,8 @@ class PartView(Generic[S]):
             parts.append(StepStart(self._turn))
         if sizes := compacted(was_at, before, event, run):
             parts.append(CompactionPart(self._turn, *sizes))
-        if before is not None and before.inbox is not run.inbox:
+        if before.inbox is not run.inbox:
             parts += self._from_queues(before, run)
-        elif before is None and isinstance(event, Started):
-            read = event.steering[: len(event.steering) - len(run.inbox.steering)]
-            parts += [MessageInjected(message, "steering") for message in read]
-        if (refused := refusal_of(before, run)) is not None:
-            parts.append(TextDelta(refused.text))
-            parts.append(StepFinish(refused.index, refused.finish_reason, refused.usage))
         return parts
 
     def _from_queues(self, before: Run[S], run: Run[S]) -> Iterator[Part]:
@@ -374,12 +374,6 @@ def _answers_model(before: Run[Any], kind: Kind | None, effect: int) -> bool:
 
 def _called(key: str, call: ToolCall) -> ToolCallPart:
     return ToolCallPart(key, call.id, call.name, call.arguments)
-
-
-def _outcome(result: ToolResult) -> ToolState:
-    state: Literal["error", "complete"] = "error" if result.is_error else "complete"
-    denied, unknown = result.status == "denied", result.status == "unknown"
-    return ToolState(result.key, result.name, state, denied, unknown)
 
 
 def _wrapped(key: str, agent: str, part: Part) -> SubAgent:

@@ -8,13 +8,15 @@ from graphloop.events import CallCheck, Started
 from graphloop.loop import Standard
 from graphloop.nodes import Compact, PrepareStep
 from graphloop.parts.changes import (
+    before_first,
     calls_of,
     compacted,
     exceeded,
     latest_turn,
     new_messages,
-    results_of,
+    new_results,
 )
+from graphloop.parts.kinds import BudgetExceeded
 from graphloop.run import Ending, EndReason
 from graphloop.spending import Budget, Spent
 from graphloop.values import ToolResult, UserMessage, evolve
@@ -46,7 +48,8 @@ def test_handed_in_messages_count_before_a_first_step_made_them_shorter() -> Non
     first = walk(graph, messages=messages)[0]
 
     assert isinstance(first.event, Started)
-    sizes = compacted(None, None, first.event, first.run)
+    before = before_first(first.event, first.run)
+    sizes = compacted(None, before, first.event, first.run)
 
     assert sizes is not None
     assert (estimate(messages), len(messages)) == (sizes.tokens_before, sizes.messages_before)
@@ -76,7 +79,7 @@ def test_the_calls_of_another_turn_are_not_this_one_s() -> None:
 
     assert (call(),) == calls_of(run, 0)
     assert () == calls_of(run, 1)
-    assert [] == list(results_of(run, 1))
+    assert [] == list(new_results(run, 1, None, {}))
 
 
 def test_only_what_is_new_in_a_conversation_of_the_caller_s_was_injected() -> None:
@@ -95,7 +98,7 @@ def test_a_limit_that_did_not_end_the_run_is_no_excess() -> None:
     run = evolve(fresh(), setup=setup, spent=Spent(tool_calls=3, seconds=2.5))
     stopped = evolve(run, ending=Ending(EndReason.BUDGET, ("budget.seconds", "mine")))
 
-    assert [("budget.seconds", 2.0, 2.5)] == list(exceeded(stopped))
+    assert [BudgetExceeded("budget.seconds", 2.0, 2.5)] == list(exceeded(stopped))
     assert [] == list(exceeded(evolve(run, ending=Ending(EndReason.COMPLETED))))
     calls = Ending(EndReason.BUDGET, ("budget.agent_calls",))
     called = evolve(
@@ -104,7 +107,7 @@ def test_a_limit_that_did_not_end_the_run_is_no_excess() -> None:
         spent=Spent(agent_calls=2),
         ending=calls,
     )
-    assert [("budget.agent_calls", 2, 2)] == list(exceeded(called))
+    assert [BudgetExceeded("budget.agent_calls", 2, 2)] == list(exceeded(called))
     assert [] == list(exceeded(run))
 
 
