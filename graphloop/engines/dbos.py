@@ -75,7 +75,8 @@ class Dbos:
         legs: the legs of the worker.
 
     Raises:
-        ConfigError: the store is not a PostgreSQL database, or a queue has weights.
+        ConfigError: the store is not a PostgreSQL database, a queue has weights, or the worker is
+            pinned.
     """
 
     def __init__(self, legs: Legs) -> None:
@@ -85,6 +86,7 @@ class Dbos:
                 "'postgresql://…', or take the engine pull."
             )
         self._outbox: Outbox = legs.store
+        legs.refuse_pinned("dbos")
         self._legs = legs
         if weighted := [name for name, queue in legs.queues.items() if queue.weights]:
             raise ConfigError(

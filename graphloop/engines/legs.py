@@ -8,7 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, final
 
-from ..errors import ProviderError, StoreError
+from ..errors import ConfigError, ProviderError, StoreError
 from ..stores import QueueLimits, RunRecord
 from .base import Driven, SharedStore
 
@@ -33,9 +33,10 @@ class Legs:
         slots: the number of legs at once.
         queues: the queues whose runs the worker drives; empty for all.
         poll_s: the least seconds that a run waits after a failure.
+        pinned: whether the worker takes no run that code of another revision began.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the terms of a worker
         self,
         store: SharedStore,
         agents: Mapping[str, str],
@@ -44,11 +45,13 @@ class Legs:
         slots: int,
         poll_s: float,
         queues: Mapping[str, QueueLimits],
+        pinned: bool = False,
     ) -> None:
         self.store = store
         self.agents = agents
         self.slots = slots
         self.queues = queues
+        self.pinned = pinned
         self._room = asyncio.Semaphore(slots)
         self._drive = drive
         self._poll_s = poll_s
@@ -64,6 +67,18 @@ class Legs:
         """How many runs wait now because they failed in a way that may pass."""
         now = time.monotonic()
         return sum(until > now for _, until in self._delays.values())
+
+    def refuse_pinned(self, engine: str) -> None:
+        """Raise an error for an engine that hands a run to workers of each revision.
+
+        Raises:
+            ConfigError: the worker is pinned.
+        """
+        if self.pinned:
+            raise ConfigError(
+                f"engine {engine}: expected a worker that takes runs of each revision, found a "
+                "pinned one. Fix: leave `pinned` (--pin) out, or take the engine pull."
+            )
 
     async def agent_of(self, record: RunRecord) -> str:
         """Return the name of the agent whose workers drive a run: that of its root."""

@@ -90,7 +90,9 @@ class Pull:
             await legs.store.retry(revisions)
             self._is_new = False
         limit = free + legs.delayed + len(legs)
-        found = await legs.store.ready(legs.agents, limit, revisions=revisions, queue=queue)
+        found = await legs.store.ready(
+            legs.agents, limit, revisions=revisions, queue=queue, pinned=legs.pinned
+        )
         return [
             run_id for run_id in found if not legs.is_under_way(run_id) and not legs.wait_s(run_id)
         ]

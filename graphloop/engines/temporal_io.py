@@ -62,7 +62,8 @@ class TemporalIo:
         namespace: the namespace instead of the configured one.
 
     Raises:
-        ConfigError: the store is in the memory of one process, or the worker has queues.
+        ConfigError: the store is in the memory of one process, or the worker has queues or is
+            pinned.
     """
 
     def __init__(
@@ -78,6 +79,7 @@ class TemporalIo:
                 f"engine temporal: expected a worker without queues, found {[*legs.queues]}: it "
                 "takes the runs of all. Fix: leave them out, or take the engine pull."
             )
+        legs.refuse_pinned("temporal")
         self._legs = legs
         self._pull = Pull(legs)
         self._address = address

@@ -65,6 +65,7 @@ class Backlog(Protocol):
         *,
         revisions: Collection[str] = (),
         queue: str | None = None,
+        pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`.
 
@@ -79,6 +80,7 @@ class Backlog(Protocol):
             revisions: the revisions of the caller's code; without any, no blocked run waits.
             queue: the queue of the wanted runs; None for any. Of a queue that has all the runs
                 under way that it may have, none is wanted.
+            pinned: whether runs that code of another revision began are not wanted.
 
         Returns:
             Interrupted and blocked runs first, then those with an answer or whose time has come,

@@ -109,6 +109,9 @@ class RunRecord(Struct, frozen=True):
         refusals: why a blocked run is blocked, by each revision of code; the latest is the last.
         remaining_s: the seconds until the run's deadline by the store's clock, when the record was
             read; None for a run without a deadline.
+        revision: the first revision of code that the run's journal tells, in `Resumed`: of the code
+            that began a submitted run; of a placed child run, its root's; empty if none is told.
+        queue: the queue in which the run waits.
     """
 
     run_id: str
@@ -122,6 +125,8 @@ class RunRecord(Struct, frozen=True):
     target: str = ""
     refusals: tuple[Refusal, ...] = ()
     remaining_s: float | None = None
+    revision: str = ""
+    queue: str = "default"
 
 
 class Store(Protocol):

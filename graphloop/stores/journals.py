@@ -28,7 +28,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
-from ..events import Cancelled, ChildEnded, Event, Started
+from ..events import Cancelled, ChildEnded, Event, Resumed, Started
 from .base import Ask, Bulk, Catalog, Lookup, Refusal, RunRecord, RunStatus, Store
 
 __all__ = [
@@ -52,6 +52,7 @@ __all__ = [
     "parent_of",
     "refusals_after",
     "renamed",
+    "revision_in",
     "tells_parent",
     "those_within",
     "unknown_run",
@@ -197,6 +198,11 @@ def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | No
 def graph_name_of(first: Event) -> str:
     """Return the graph's name from the first event of a run; "" if that event is not `Started`."""
     return first.graph if isinstance(first, Started) else ""
+
+
+def revision_in(events: Iterable[Event]) -> str:
+    """Return the first revision of code that events tell; "" if they tell none."""
+    return next((one.revision for one in events if isinstance(one, Resumed) and one.revision), "")
 
 
 def out_of_order(place: str, expected: int, seq: int) -> StoreError:

@@ -28,6 +28,7 @@ from .journals import (
     out_of_order,
     parent_of,
     refusals_after,
+    revision_in,
     tells_parent,
     wake_at,
 )
@@ -155,7 +156,7 @@ class MemoryStore:
         if kept is None:
             kept = self._kept[run_id] = _Kept(now, now)
             if "/" in run_id or run_id in self._children:
-                self._note_child(run_id)
+                self._children.setdefault(run_id.partition("/")[0], {})[run_id] = None
         kept.events.extend(events)
         kept.updated_at = now
 
@@ -188,7 +189,7 @@ class MemoryStore:
             now = self._clock()
             self._kept[run_id] = _Kept(now, now)
             if "/" in run_id or run_id in self._children:
-                self._note_child(run_id)
+                self._children.setdefault(run_id.partition("/")[0], {})[run_id] = None
         elif is_left:
             kept.status, kept.asks = "interrupted", ()
         self._kept[run_id].epoch += 1
@@ -272,6 +273,7 @@ class MemoryStore:
         *,
         revisions: Collection[str] = (),
         queue: str | None = None,
+        pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         now, first = self._clock(), {"interrupted", "blocked"}
@@ -286,6 +288,7 @@ class MemoryStore:
             for run_id, kept in self._runs().items()
             if self._agent(run_id) in graphs
             if queue in (None, kept.place.queue)
+            if not pinned or self._revision(run_id) in ("", *revisions)
             if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
             or (status == "blocked" and revisions and not has_refused(kept.refusals, revisions))
@@ -357,9 +360,6 @@ class MemoryStore:
         is_taken = kept.events and (root == run_id or kept.is_placed)
         return graph_name_of(self._run(root).events[0]) if is_taken else ""
 
-    def _note_child(self, run_id: str) -> None:
-        self._children.setdefault(run_id.partition("/")[0], {})[run_id] = None
-
     def _family(self, root: str) -> dict[str, _Kept]:
         """Return the run with this id and its descendants, as far as they have an event."""
         children = self._children.get(root, {})
@@ -373,12 +373,15 @@ class MemoryStore:
             run_id,
             graph_name_of(kept.events[0]),
             *(status, len(kept.events), kept.created_at, kept.updated_at),
-            parent=parent_of(run_id, known),
-            asks=() if is_left else kept.asks,
-            target=kept.target,
-            refusals=kept.refusals,
-            remaining_s=None if kept.deadline == math.inf else kept.deadline - self._clock(),
+            parent_of(run_id, known),
+            *(() if is_left else kept.asks, kept.target, kept.refusals),
+            None if kept.deadline == math.inf else kept.deadline - self._clock(),
+            *(self._revision(run_id), kept.place.queue),
         )
+
+    def _revision(self, run_id: str) -> str:
+        known = run_id.partition("/")[0] if self._kept[run_id].is_placed else run_id
+        return revision_in(self._kept[known].events)
 
     def _status(self, run_id: str, kept: _Kept) -> RunStatus:
         if run_id not in self._claims.taken:

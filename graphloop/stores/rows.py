@@ -43,27 +43,29 @@ def records_of(
 ) -> tuple[RunRecord, ...]:
     """Return the records of the rows of a database, without the parent of `root`.
 
-    A row has the run's id, graph, status, number of events, two times, questions, target, refusals
-    and remaining seconds. If the rows are `cut` out of more, the parents of their runs need not be
-    among them.
+    A row has the run's id, graph, status, number of events, two times, questions, target, refusals,
+    remaining seconds, revision and queue. If the rows are `cut` out of more, the parents of their
+    runs need not be among them.
     """
     known = {row[0].rpartition("/")[0] if cut else row[0] for row in rows}
-    return tuple(
-        RunRecord(
-            run_id,
-            graph,
-            status,
-            events,
-            created_at=times[0],
-            updated_at=times[1],
-            parent=parent_of(run_id, known),
-            asks=ASKS.decode(asks),
-            target=target,
-            refusals=refusals_in(refusals),
-            remaining_s=remaining_s,
-        )
-        for run_id, graph, status, events, *times, asks, target, refusals, remaining_s in rows
-        if root is None or is_within(run_id, root)
+    found = [row for row in rows if root is None or is_within(row[0], root)]
+    return tuple([_record(row, parent_of(row[0], known)) for row in found])
+
+
+def _record(row: tuple[Any, ...], parent: str) -> RunRecord:
+    run_id, graph, status, events, created, updated, asks, target, *rest = row
+    refusals, remaining_s, revision, queue = rest
+    return RunRecord(
+        run_id,
+        graph,
+        *(status, events, created, updated),
+        parent=parent,
+        asks=ASKS.decode(asks),
+        target=target,
+        refusals=refusals_in(refusals),
+        remaining_s=remaining_s,
+        revision=revision,
+        queue=queue,
     )
 
 

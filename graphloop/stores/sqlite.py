@@ -28,7 +28,7 @@ from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSta
 from .beginnings import Beginnings
 from .codec import Codec
 from .diagnosis import Survey
-from .journals import graph_name_of, unknown_run, wake_at
+from .journals import graph_name_of, revision_in, unknown_run, wake_at
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
 from .sqlite_schema import Durability
@@ -118,7 +118,8 @@ class SqliteStore:
             (type(event).__name__, encode(at, event, blobs, self._beginnings))
             for at, event in enumerate(events, seq)
         ]
-        return Addition(run_id, seq, tuple(rows), graph, blobs)
+        told = revision_in(events)
+        return Addition(run_id, seq, tuple(rows), graph, blobs, revision=told)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
@@ -238,10 +239,11 @@ class SqliteStore:
         *,
         revisions: Collection[str] = (),
         queue: str | None = None,
+        pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, revisions=revisions)
-        found: list[str] = await self._read(partial(work, queue=queue), [])
+        found: list[str] = await self._read(partial(work, queue=queue, pinned=pinned), [])
         return found[:limit]
 
     async def enlist(self, started: Started, place: Submission) -> None:

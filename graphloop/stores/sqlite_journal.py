@@ -36,6 +36,7 @@ class Addition(Struct, frozen=True, gc=False):
         graph: the graph's name if the first event is `Started`; else empty.
         blobs: the large media and the first messages of the events, by reference.
         place: the place in line of a run that is submitted; None for other events.
+        revision: the first revision of code that the events tell; else empty.
     """
 
     run_id: str
@@ -44,6 +45,7 @@ class Addition(Struct, frozen=True, gc=False):
     graph: str = ""
     blobs: Mapping[str, bytes] = {}
     place: Submission | None = None
+    revision: str = ""
 
 
 def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]) -> None:
@@ -62,6 +64,11 @@ def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]
             )
         if addition.place is not None:
             _give_place(connection, tenant, number, addition.place)
+        if addition.revision:
+            connection.execute(
+                "UPDATE run SET revision = ? WHERE number = ? AND revision = ''",
+                (addition.revision, number),
+            )
         now, first = tenant.clock(), entry_id(number, addition.seq)
         connection.executemany(
             "INSERT INTO entry(id, kind, data, ts) VALUES(?, ?, ?, ?)",
@@ -174,8 +181,8 @@ def note_queues(connection: Connection, queues: Mapping[str, QueueLimits]) -> No
 def place_run(connection: Connection, run_id: str) -> None:
     """Let the workers of the root's agent take a child run, in its root's place in line."""
     placed = connection.execute(
-        "UPDATE run SET (agent, tenant, priority, queue) = "
-        "(SELECT agent, tenant, priority, queue FROM run "
+        "UPDATE run SET (agent, tenant, priority, queue, revision) = "
+        "(SELECT agent, tenant, priority, queue, revision FROM run "
         "WHERE run_id = ?) WHERE run_id = ? AND agent = '' AND next_seq > 1",
         (run_id.partition("/")[0], run_id),
     )

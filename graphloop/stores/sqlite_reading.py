@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 RECORDS: Final = (
     "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, refusals, "
-    "deadline, owner, lease_until FROM run WHERE next_seq > 1 "
+    "deadline, revision, queue, owner, lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 # Only a root run may be new, and no child run that its parent drives has an agent.
@@ -55,7 +55,7 @@ READY: Final = (
     "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status IN('parked', 'ready') "
     "AND owner IS NULL AND agent IN({graphs}) "
     "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND agent IN({graphs})) "
-    "WHERE next_seq > 1 AND (? IS NULL OR queue = ?)"
+    "WHERE next_seq > 1 AND (? IS NULL OR queue = ?) AND {mine}"
 )
 BUSY: Final = (
     "SELECT queue, tenant, owner, lease_until FROM run WHERE owner IS NOT NULL AND agent <> ''"
@@ -233,11 +233,13 @@ def _number_of(connection: Connection, run_id: str) -> int:
 
 def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:
     """Return a row of `RECORDS` as the record has it now: the driver may have gone."""
-    run_id, graph, status, *times, asks, target, refusals, deadline, owner, lease_until = row
+    run_id, graph, status, *times, asks, target, refusals, deadline = row[:-4]
+    revision, queue, owner, lease_until = row[-4:]
     remaining_s = None if deadline is None else deadline - now
     left = _is_left(owner, lease_until <= now)
     told = _status(status, owner, is_left=left)
-    return run_id, graph, told, *times, b"[]" if left else asks, target, refusals, remaining_s
+    asked = b"[]" if left else asks
+    return run_id, graph, told, *times, asked, target, refusals, remaining_s, revision, queue
 
 
 def ready(
@@ -246,13 +248,16 @@ def ready(
     graphs: Collection[str],
     revisions: Collection[str],
     queue: str | None,
+    *,
+    pinned: bool,
 ) -> list[str]:
     """Return ids of runs that wait for a driver, or have a question that has expired."""
     named = ", ".join("?" * len(graphs))
     fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions)) or "false"
+    mine = f"revision IN('', {', '.join('?' * len(revisions))})" if pinned else "true"
     rows: list[tuple[int, int, float, str, str, str, str | None, float]] = connection.execute(
-        READY.format(graphs=named, fit=fit),
-        (*revisions, *graphs, now, *graphs, *graphs, queue, queue),
+        READY.format(graphs=named, fit=fit, mine=mine),
+        (*revisions, *graphs, now, *graphs, *graphs, queue, queue, *(revisions if pinned else ())),
     ).fetchall()
     # A run may wait for two reasons: for an answer that came, and for a time that has come.
     line = [

@@ -34,7 +34,7 @@ __all__ = [
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID: Final = 0x67726C70
-SCHEMA_VERSION: Final = 6
+SCHEMA_VERSION: Final = 7
 BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -49,6 +49,7 @@ SEQ_BITS: Final = 32
 # `wake_at` is the time at which a driver is to take a waiting run: a question of it expires then, a
 # model may be asked again, or it is the run's `deadline`.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
+# `revision` is that of the code that began the run; it is empty until the journal tells it.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has media and first messages, to which the lines of events refer by digest.
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
@@ -63,7 +64,7 @@ TABLES: Final = (
          next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
          refusals BLOB NOT NULL DEFAULT x'5b5d', wake_at REAL, target TEXT NOT NULL DEFAULT '',
          tenant TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0, deadline REAL,
-         queue TEXT NOT NULL DEFAULT 'default',
+         queue TEXT NOT NULL DEFAULT 'default', revision TEXT NOT NULL DEFAULT '',
          created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
     "CREATE INDEX run_ready ON run(agent, updated) "

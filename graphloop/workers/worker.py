@@ -73,6 +73,8 @@ class Worker:
             last gives to a queue count for all workers of the store.
         engine: decides which run is driven next, and when; called with the legs of the worker.
         deps: returns the `deps` of a root run by its id, for agents with a `deps_type`.
+        pinned: take no run that code of another revision began, only new ones and one's own
+            (`Agent.revision`); for the engine `Pull`.
 
     Raises:
         ConfigError: two agents have one name, an agent needs `deps`, a number is not positive, or
@@ -89,6 +91,7 @@ class Worker:
         queues: Mapping[str, QueueLimits] | None = None,
         engine: Callable[[Legs], Engine] = Pull,
         deps: Callable[[str], object] | None = None,
+        pinned: bool = False,
     ) -> None:
         self._agents: dict[str, Agent[Any, Any]] = {}
         for agent in agents:
@@ -122,6 +125,7 @@ class Worker:
             slots=sum(lanes) or slots,
             poll_s=poll_s,
             queues=queues or {},
+            pinned=pinned,
         )
         self._engine = engine(self._legs)
         # The streams of the runs under way, each with the keys of the commands that it was told.

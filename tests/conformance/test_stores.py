@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from msgspec import convert
 
 from graphloop.errors import QueueFull, RunBusy, StoreError, UnknownRun
-from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.events import Cancelled, Event, Resumed, Setup, Started
 from graphloop.media import Inline, MediaPart
 from graphloop.stores.backlog import Backlog, QueueLimits, Submission
 from graphloop.stores.base import (
@@ -862,6 +862,38 @@ def test_a_blocked_run_waits_for_code_that_has_not_refused_it(open_shared: OpenS
         assert (await store.record("r")).refusals == ()
 
     do(scenario())
+
+
+def test_a_pinned_look_finds_new_runs_and_those_of_its_revisions(open_shared: OpenShared) -> None:
+    """The first revision that a journal tells stays that of the run, and of its placed children."""
+
+    async def scenario() -> list[object]:
+        store = open_shared()
+        for run_id in ("new", "one", "two", "blocked", "due"):
+            await store.append(run_id, 1, started(run_id))
+        for run_id in ("one", "two", "blocked", "due"):
+            await store.claim(run_id)
+            code = "2" if run_id == "two" else "1"
+            await store.append(run_id, 2, Resumed(2.0, code), Resumed(3.0, "3"))
+            await store.append(run_id, 4, Resumed(4.0, "3"))
+        await store.append("one/c0.0", 1, started("one/c0.0"))
+        await store.place("one/c0.0")
+        await store.release("one", "interrupted", ())
+        await store.release("two", "interrupted", ())
+        await store.release("due", "parked", (), wake_s=0.0)
+        await store.release("blocked", "blocked", (), refusal=Refusal("2", "no tool"))
+        wanted = [("1",), ("2",), ("3", "1"), ("4",)]
+        return [
+            [(one.run_id, one.revision) for one in await store.overview()],
+            *[{*await store.ready({"a graph"}, 9, revisions=each, pinned=True)} for each in wanted],
+            len(await store.ready({"a graph"}, 9, revisions=("4",))),
+        ]
+
+    of_first = {"one", "one/c0.0", "blocked", "due", "new"}
+    assert do(scenario()) == [
+        [*zip(("new", "one", "two", "blocked", "due", "one/c0.0"), ("", *"12111"), strict=True)],
+        *(of_first, {"two", "new"}, of_first, {"new"}, 6),
+    ]
 
 
 def test_the_record_of_a_run_is_found_by_its_id(open_shared: OpenShared) -> None:

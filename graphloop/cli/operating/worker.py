@@ -16,6 +16,9 @@ reads TEMPORAL_ADDRESS and the other variables of Temporal's programs; the optio
 once, and at most 50 of `bulk` on all workers. Without it, the runs of all queues are taken.
 --weight acme:3 gives a tenant three times the share of another in these queues.
 
+--pin takes no run that code of another revision began: during a deploy, workers of the old and of
+the new code serve side by side, and each run ends with the code that began it.
+
 SIGTERM and Ctrl-C end the worker: it takes no more runs, and has --grace seconds for those under
 way; another worker goes on with what is left. A second Ctrl-C ends it at once. The log goes to
 stderr.
@@ -31,7 +34,7 @@ import signal
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, TypeAlias, TypeVar
+from typing import Annotated, Final, TypeAlias, TypeVar
 
 import typer
 
@@ -45,6 +48,8 @@ from ..run import ModelName, Script, agent_for
 from ..stored import close, named, refuse_unreachable
 
 __all__ = ["worker_command"]
+
+REVISION_SHOWN: Final = 12
 
 N = TypeVar("N", int, float)
 
@@ -80,6 +85,9 @@ TemporalNamespace: TypeAlias = Annotated[
     str | None,
     typer.Option("--namespace", metavar="NAME", help="The namespace of this store."),
 ]
+Pin: TypeAlias = Annotated[
+    bool, typer.Option("--pin", help="Take only runs that code of this revision began, or none.")
+]
 
 
 def worker_command(  # noqa: PLR0913 - the options of a command are its parameters
@@ -90,6 +98,7 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     queue: Queues = None,
     weight: Weights = None,
     grace: Grace = 30.0,
+    pin: Pin = False,
     engine: EngineOption = EngineName.PULL,
     temporal_address: TemporalAddress = None,
     temporal_namespace: TemporalNamespace = None,
@@ -115,6 +124,7 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
         queues=_queues(queue or (), weight or ()),
         engine=engine_class,
         deps=given if deps else None,
+        pinned=pin,
     )
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
@@ -129,7 +139,8 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
 
         for each in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(each, stop)
-        tell_error(f"serving the runs of agent {agent.name!r}; Ctrl-C ends it")
+        code = agent.revision[:REVISION_SHOWN]
+        tell_error(f"serving the runs of agent {agent.name!r}, revision {code}; Ctrl-C ends it")
         try:
             await worker.serve(grace_s=grace)
         finally:

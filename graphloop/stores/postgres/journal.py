@@ -38,6 +38,7 @@ class NewEvents(Struct, frozen=True, gc=False):
         graph: the graph's name if the first event is `Started`; else empty.
         blobs: the large media in the events, by reference.
         place: the place in line of a run that is submitted.
+        revision: the first revision of code that the events tell; else empty.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class NewEvents(Struct, frozen=True, gc=False):
     graph: str
     blobs: Mapping[str, bytes]
     place: Submission = Submission()
+    revision: str = ""
 
 
 def stored_text(name: str) -> str:
@@ -73,6 +75,18 @@ def append_claimed(link: Link, additions: Sequence[tuple[NewEvents, HeldRun]]) -
                 [held.number for held, _ in first],
                 [held.epoch for held, _ in first],
                 [stored_text(graph) for _, graph in first],
+            ),
+        )
+    if told := [(held, each.revision) for each, held in additions if each.revision]:
+        link.execute(
+            "UPDATE run SET revision = e.revision "
+            "FROM (SELECT * FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) "
+            "e(number, epoch, revision) ORDER BY 1) e "
+            "WHERE run.number = e.number AND run.epoch = e.epoch AND run.revision = ''",
+            (
+                [held.number for held, _ in told],
+                [held.epoch for held, _ in told],
+                [revision for _, revision in told],
             ),
         )
     _keep_blobs(link, [each for each, _ in additions])
@@ -158,9 +172,14 @@ def append_unclaimed(
     link.execute(
         "UPDATE run SET begun = true, updated = now_s(), "
         "graph = CASE WHEN begun THEN graph ELSE %(graph)s END, "
-        "agent = CASE WHEN begun OR strpos(run_id, '/') > 0 THEN agent ELSE %(graph)s END "
+        "agent = CASE WHEN begun OR strpos(run_id, '/') > 0 THEN agent ELSE %(graph)s END, "
+        "revision = CASE revision WHEN '' THEN %(revision)s ELSE revision END "
         "WHERE number = %(number)s",
-        {"graph": stored_text(addition.graph), "number": number},
+        {
+            "graph": stored_text(addition.graph),
+            "revision": addition.revision,
+            "number": number,
+        },
     )
     if seq == 1 and "/" not in run_id:
         notify(link)
@@ -214,7 +233,7 @@ def place(link: Link, run_id: str) -> None:
     """Let the workers of the root's agent take a child run, in its root's place in line."""
     placed = link.execute(
         "UPDATE run c SET agent = r.agent, tenant = r.tenant, priority = r.priority, "
-        "queue = r.queue FROM run r "
+        "queue = r.queue, revision = r.revision FROM run r "
         "WHERE r.run_id = %s AND c.run_id = %s AND c.agent = '' AND c.begun",
         (run_id.partition("/")[0], run_id),
     )

@@ -43,7 +43,7 @@ RECORDS: Final[LiteralString] = (
     "WHEN owner IN (SELECT name FROM live) THEN 'running' ELSE 'interrupted' END, "
     "e.seq, created, greatest(updated, e.ts), "
     "CASE WHEN owner IS NULL OR owner IN (SELECT name FROM live) THEN asks ELSE '[]' END, "
-    "target, refusals, deadline - now_s() "
+    "target, refusals, deadline - now_s(), revision, queue "
     "FROM run CROSS JOIN LATERAL (SELECT seq, ts FROM entry WHERE run = number "
     "ORDER BY seq DESC LIMIT 1) e WHERE begun "
 )
@@ -73,6 +73,8 @@ NUMBERS_OWNED: Final[LiteralString] = (
 WAITS: Final[LiteralString] = (
     "status IN('ready', 'interrupted') AND owner IS NULL AND begun AND agent <> ''"
 )
+MINE: Final[LiteralString] = "revision = ANY(coalesce(%(pins)s::text[], ARRAY[revision]))"
+"""Whether a run fits a pinned worker; each fits a worker without pins."""
 LINES: Final[LiteralString] = (
     "WITH RECURSIVE line(queue, agent, tenant) AS ((SELECT queue, agent, tenant FROM run "
     f"WHERE {WAITS} AND queue >= coalesce(%(queue)s, '') ORDER BY queue, agent, tenant LIMIT 1) "
@@ -94,21 +96,21 @@ HEADS: Final[LiteralString] = (
     "(coalesce(busy.runs, 0) + 1) / coalesce((open.weights->>tenant)::float8, 1), updated, run_id) "
     "AS place FROM line CROSS JOIN LATERAL (SELECT band, priority, updated, run_id FROM run "
     f"WHERE {WAITS} AND queue = line.queue AND agent = line.agent AND tenant = line.tenant "
-    "ORDER BY band, priority DESC, updated, run_id LIMIT 1) h LEFT JOIN busy USING(queue, tenant) "
-    "LEFT JOIN open ON name = queue WHERE agent = ANY(%(graphs)s) "
-    "AND coalesce(open.runs, 1) > 0), "
+    f"AND {MINE} ORDER BY band, priority DESC, updated, run_id LIMIT 1) h "
+    "LEFT JOIN busy USING(queue, tenant) LEFT JOIN open ON name = queue "
+    "WHERE agent = ANY(%(graphs)s) AND coalesce(open.runs, 1) > 0), "
 )
 FOUND: Final[LiteralString] = (
     f"found AS (SELECT r.* FROM head CROSS JOIN LATERAL (SELECT {COLUMNS} FROM run "
     f"WHERE {WAITS} AND queue = head.queue AND agent = head.agent AND tenant = head.tenant "
-    "ORDER BY band, priority DESC, updated, run_id LIMIT %(limit)s + 1 - place) r "
+    f"AND {MINE} ORDER BY band, priority DESC, updated, run_id LIMIT %(limit)s + 1 - place) r "
     "WHERE place <= %(limit)s UNION ALL SELECT number, queue, tenant, least(band, 1), priority, "
     "updated, run_id FROM run WHERE wake_at <= now_s() AND status IN('parked', 'ready') "
     "AND owner IS NULL AND begun AND agent <> '' AND agent = ANY(%(graphs)s) "
-    "AND queue = coalesce(%(queue)s, queue) "
+    f"AND queue = coalesce(%(queue)s, queue) AND {MINE} "
     f"UNION ALL SELECT {COLUMNS} FROM run WHERE status = 'blocked' AND owner IS NULL AND begun "
     "AND agent <> '' AND agent = ANY(%(graphs)s) AND %(revisions)s::text[] <> '{}' "
-    "AND queue = coalesce(%(queue)s, queue) AND NOT EXISTS(SELECT 1 "
+    f"AND queue = coalesce(%(queue)s, queue) AND {MINE} AND NOT EXISTS(SELECT 1 "
     "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)), "
     # A run may wait for two reasons: for an answer that came, and for a time that has come.
     f"waiting AS (SELECT DISTINCT ON (number) {COLUMNS} FROM found ORDER BY number, band), "
@@ -255,6 +257,8 @@ def waiting_ids(
     limit: int,
     revisions: Collection[str],
     queue: str | None,
+    *,
+    pinned: bool,
 ) -> list[str]:
     """Free the runs of dead workers, and return ids of runs that wait for a driver."""
     sweep(link)
@@ -264,6 +268,7 @@ def waiting_ids(
         "limit": limit,
         "revisions": [*revisions],
         "queue": None if queue is None else stored_text(queue),
+        "pins": ["", *revisions] if pinned else None,
     }
     rows = link.execute(READY, given).fetchall()
     return [run_id for (run_id,) in rows]

@@ -26,7 +26,7 @@ from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSt
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import graph_name_of, wake_at
+from ..journals import graph_name_of, revision_in, wake_at
 from . import journal, leases, operating, reading
 from .journal import NewEvents
 from .leases import HeldRun, LeftAs, StoreWorker
@@ -136,7 +136,8 @@ class PostgresStore:
             (type(event).__name__, encode(at, event, blobs, self._beginnings))
             for at, event in enumerate(events, seq)
         ]
-        return NewEvents(run_id, seq, tuple(rows), graph, blobs)
+        told = revision_in(events)
+        return NewEvents(run_id, seq, tuple(rows), graph, blobs, revision=told)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
@@ -243,11 +244,12 @@ class PostgresStore:
         *,
         revisions: Collection[str] = (),
         queue: str | None = None,
+        pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
 
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
-            return reading.waiting_ids(link, graphs, limit, revisions, queue)
+            return reading.waiting_ids(link, graphs, limit, revisions, queue, pinned=pinned)
 
         return await self._queued(Job("", work))
 

@@ -43,7 +43,7 @@ async def submitted(store: str = "runs.db") -> str:
 @pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGINT])
 def test_a_worker_drives_submitted_runs_until_it_is_stopped(stop: signal.Signals) -> None:
     """A service manager starts it, and stops it in order."""
-    with started("worker", "desk.py", *STORE, cwd=Path.cwd()) as process:
+    with started("worker", "desk.py", *STORE, "--pin", cwd=Path.cwd()) as process:
         assert process.stderr is not None
         ready = process.stderr.readline()
         text = asyncio.run(submitted())
@@ -104,6 +104,7 @@ def test_an_engine_that_cannot_serve_the_store_is_refused() -> None:
     """The error says which store it needs."""
     assert "postgresql://" in refused("worker", "desk.py", *STORE, "--engine", "dbos")
     assert "pull" in refused("worker", "desk.py", *STORE, "--engine", "celery")
+    assert "--pin" in refused("worker", "desk.py", *STORE, "--engine", "temporal", "--pin")
 
 
 @pytest.mark.parametrize(

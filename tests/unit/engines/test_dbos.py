@@ -173,6 +173,12 @@ def test_a_store_without_a_server_is_refused(kind: str, tmp_path: Path) -> None:
         Worker([agent()], store, engine=Dbos)
 
 
+def test_a_pinned_worker_is_refused() -> None:
+    """DBOS hands a run to any worker of its agent."""
+    with pytest.raises(ConfigError, match=r"engine dbos: .*pinned"):
+        Worker([agent()], PostgresStore("postgresql://nowhere/"), engine=Dbos, pinned=True)
+
+
 async def test_a_process_with_a_dbos_of_its_own_is_refused(dbos_database: str) -> None:
     """There is one in a process; the other program's goes on."""
     own = DBOS(config=DBOSConfig(name="own", system_database_url=dbos_database))

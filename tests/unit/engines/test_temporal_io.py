@@ -198,6 +198,12 @@ async def test_a_server_that_does_not_answer_is_told(address: str, tmp_path: Pat
     await store.aclose()
 
 
+def test_a_pinned_worker_is_refused(tmp_path: Path) -> None:
+    """Temporal hands a run to any worker of its agent."""
+    with pytest.raises(ConfigError, match=r"engine temporal: .*pinned"):
+        Worker([agent()], SqliteStore(tmp_path / "r.db"), engine=TemporalIo, pinned=True)
+
+
 async def test_a_server_that_says_nothing_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

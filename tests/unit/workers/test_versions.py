@@ -159,6 +159,39 @@ async def test_a_rolling_deploy_of_code_that_does_not_fit_ends_each_run(shared: 
     await served([Worker([agent], shared(), slots=1, poll_s=0.001) for agent in agents], done)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"instructions": "Be brief."}, {"prepare_step": unchanged}, {"tools": []}],
+    ids=["same", "foldable", "unfoldable", "tool gone"],
+)
+async def test_a_pinned_fleet_ends_each_run_with_the_code_that_began_it(
+    shared: Open, options: AgentOptions[None]
+) -> None:
+    """Old and new workers are there at once, and no run is tried by code that may not fit."""
+    run_ids, new = await parked(shared), code(**options)
+    store = shared()
+    begun = await new.runs(store).submit("Pay.", run_id="new")
+
+    async def done() -> bool:
+        return {one.status for one in await records_of(store, run_ids)} == {"done"}
+
+    async def has_begun() -> bool:  # Without its tool, the new run does not park.
+        return (await store.record(begun)).status in ("parked", "done")
+
+    agents = (new, code(), new)
+    workers = [Worker([each], shared(), poll_s=0.001, pinned=True) for each in agents]
+    await served(workers[:1], has_begun)
+    assert bool(options) == ({one.status for one in await records_of(store, run_ids)} == {"ready"})
+    workers[0] = Worker([new], shared(), poll_s=0.001, pinned=True)
+    await served(workers, done)
+
+    for run_id in run_ids:
+        assert told(await store.load(run_id))[0] == code().revision
+        assert not set(told(await store.load(run_id))[1:]) - {""}
+        assert (await store.record(run_id)).revision == code().revision
+    assert (await store.record(begun)).revision == new.revision
+
+
 async def test_a_worker_that_starts_tries_a_blocked_run_again(shared: Open) -> None:
     """Code within a function was mended: the revision is the same, and the code fits."""
     run_ids, new = await parked(shared), code(tools=[])
