@@ -21,7 +21,17 @@ from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_
 from .outcomes import Outcome, outcome_name
 from .rules import Rules, Vocabulary, spelled_tools
 
-__all__ = ["END", "Edge", "Edges", "EndType", "NodeGraph", "Row", "TableSource", "names_of"]
+__all__ = [
+    "END",
+    "Edge",
+    "Edges",
+    "EndType",
+    "NodeGraph",
+    "Row",
+    "Surroundings",
+    "TableSource",
+    "names_of",
+]
 
 S = TypeVar("S")
 
@@ -74,6 +84,25 @@ class TableSource(Struct, frozen=True):
         return rows.get((node, outcome), rows.get((node, ""), self.line))
 
 
+@final
+class Surroundings(Struct, frozen=True):
+    """The tools, agents and options of a graph's runs, which its table does not hold.
+
+    Attributes:
+        tool_names: the tools that the runs and their child runs may call; None if unknown.
+        agents: the graphs of the agents that the runs know, by agent; None if a graph is unknown.
+        called: the names in `agents` that a model in a run may call like tools.
+        handoffs: the names in `called` that are handoffs: the agent's answer becomes the run's.
+        options: the options of the runs, by name: budget, rules, tools, prompts.
+    """
+
+    tool_names: tuple[str, ...] | None = None
+    agents: Mapping[str, NodeGraph[Any] | None] = {}
+    called: frozenset[str] = frozenset()
+    handoffs: frozenset[str] = frozenset()
+    options: Mapping[str, object] = {}
+
+
 class NodeGraph(Generic[S]):
     """A topology: a start node and a row of outcomes for every node.
 
@@ -107,18 +136,10 @@ class NodeGraph(Generic[S]):
         self.table: Mapping[str, Mapping[type[Outcome], str]] = {
             node.name: _complete(node, row) for node, row in edges.items()
         }
-        self.tool_names: tuple[str, ...] | None = None
-        """The names of the tools that runs of the graph and their child runs may call, if known."""
-        self.agents: Mapping[str, NodeGraph[Any] | None] = {}
-        """The graphs of the agents that runs of this graph know, by agent; None if unknown."""
-        self.called: frozenset[str] = frozenset()
-        """The names in `agents` that a model in a run of this graph may call like tools."""
-        self.handoffs: frozenset[str] = frozenset()
-        """The names in `called` that are handoffs: the agent's answer becomes the run's."""
+        self.surroundings = Surroundings()
+        """What is known of the graph's runs beside its table; proofs and pictures read it."""
         self.facts: object = None
         """A cache of facts about the graph's nodes that each run needs; the first run fills it."""
-        self.run_options: Mapping[str, object] = {}
-        """The options of runs of this graph, by name: budget, rules, tools, prompts."""
 
     @property
     def rules(self) -> Rules:
@@ -368,7 +389,7 @@ def names_of(graph: NodeGraph[S], tools: Iterable[str] | None = None) -> Vocabul
     needs the prefix, and the tool's name is not checked.
     """
     cells = [(node, outcome_name(one)) for node, row in graph.table.items() for one in row]
-    known = graph.tool_names if tools is None else tuple(tools)
+    known = graph.surroundings.tool_names if tools is None else tuple(tools)
     if tools is None and known is not None:
         known = tuple(dict.fromkeys((*known, *spelled_tools(graph.rules))))
     return Vocabulary(graph.name, (*graph.nodes, "END"), tuple(cells), known)

@@ -18,7 +18,7 @@ from ..driver import ChildRun, Ports, Price
 from ..effects import Place, StartRun, check_place
 from ..errors import ConfigError
 from ..events import Started
-from ..graph import NodeGraph
+from ..graph import NodeGraph, Surroundings
 from ..run import Run
 from ..tools import Approval, DepsNeed, Parameters, Tool, model_parameters
 from ..values import Message, Reply, SystemMessage, evolve
@@ -172,12 +172,14 @@ def _parameters(*, takes_over: bool) -> Parameters:
 
 def attach_metadata(graph: NodeGraph[Any], resources: AgentResources) -> None:
     """Store the tool names, sub-agents and options of an agent on the agent's graph."""
-    graph.tool_names = resources.callable_names
-    graph.agents = _graphs(resources.children)
-    # The agents that only screen are run by a node; no model can call them.
-    graph.called = frozenset(resources.children) & {spec.name for spec in resources.toolbox.specs}
-    graph.handoffs = frozenset(_taking_over(resources.children))
-    graph.run_options = resources.run_options
+    graph.surroundings = Surroundings(
+        resources.callable_names,
+        _graphs(resources.children),
+        # The agents that only screen are run by a node; no model can call them.
+        frozenset(resources.children) & {spec.name for spec in resources.toolbox.specs},
+        frozenset(_taking_over(resources.children)),
+        resources.run_options,
+    )
 
 
 def graph_of(opener: Opener) -> NodeGraph[Any] | None:
@@ -193,23 +195,25 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
 
 def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
     """Return a copy of the terms' graph with metadata; the graph itself if nothing is missing."""
-    graph, resources = terms.graph, terms.resources
+    graph, resources, known = terms.graph, terms.resources, terms.graph.surroundings
     # Agents that nodes carry are listed in the contracts of these nodes.
     more = {
         name: plan
         for name, plan in resources.children.items()
-        if isinstance(plan, AgentTool) and name not in graph.agents
+        if isinstance(plan, AgentTool) and name not in known.agents
     }
-    options = {**graph.run_options, **resources.run_options}
-    if not more and options == graph.run_options:
+    options = {**known.options, **resources.run_options}
+    if not more and options == known.options:
         return graph
+    called = known.called | ({spec.name for spec in resources.toolbox.specs} & set(more))
     copied = copy(graph)
-    copied.run_options = options
-    copied.tool_names = terms.tool_names
-    offered = {spec.name for spec in resources.toolbox.specs}
-    copied.agents = {**_graphs(more), **graph.agents}
-    copied.called = graph.called | (offered & set(more))
-    copied.handoffs = graph.handoffs | (copied.called & set(_taking_over(more)))
+    copied.surroundings = Surroundings(
+        terms.tool_names,
+        {**_graphs(more), **known.agents},
+        called,
+        known.handoffs | (called & set(_taking_over(more))),
+        options,
+    )
     return copied
 
 

@@ -93,7 +93,11 @@ def _loaded(text: str, modules: Sequence[ModuleType]) -> tuple[Loop, tuple[str, 
         return loop, ()
     own, agents = split_tools(target.tools)
     children = [name for agent in agents.values() for name in agent.opener.terms.tool_names]
-    known = [*[spec.name for spec in Toolbox(own).specs], *children, *(loop.tool_names or ())]
+    known = [
+        *[spec.name for spec in Toolbox(own).specs],
+        *children,
+        *(loop.surroundings.tool_names or ()),
+    ]
     return loop, tuple(dict.fromkeys(known))
 
 

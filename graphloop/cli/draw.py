@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 import typer
+from msgspec.structs import replace
 
 from ..agent import Agent, Graph, Tools, graph_of, path_key, root_of, split_tools, typed
 from ..effects import AskHuman, CallTool
@@ -150,8 +151,11 @@ def graph_with_tools(loop: Loop, tools: Tools = ()) -> Graph[None]:
         return loop.graph
     _, agents = split_tools(tools)
     graph = copy(loop)
-    graph.agents = {name: graph_of(plan.opener) for name, plan in agents.items()} | {**loop.agents}
-    graph.called = loop.called | {*agents}
+    known = loop.surroundings
+    given = {name: graph_of(plan.opener) for name, plan in agents.items()}
+    graph.surroundings = replace(
+        known, agents=given | {**known.agents}, called=known.called | {*agents}
+    )
     return graph
 
 

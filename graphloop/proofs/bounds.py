@@ -304,13 +304,14 @@ def _child_bound(child: ChildContract, known: _Known, depth: int) -> Bound | Non
 
 def _with_called(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
     """Return `known` with the bounds of the agents that models of `graph` call as tools."""
+    around = graph.surroundings
     bounds = {
-        name: _child_bound(ChildContract(name, graph.agents.get(name)), known, depth)
+        name: _child_bound(ChildContract(name, around.agents.get(name)), known, depth)
         or Bound.unknown(name)
-        for name in sorted(graph.called)
+        for name in sorted(around.called)
     }
-    tools = {name: bound for name, bound in bounds.items() if name not in graph.handoffs}
-    handoffs = {name: bound for name, bound in bounds.items() if name in graph.handoffs}
+    tools = {name: bound for name, bound in bounds.items() if name not in around.handoffs}
+    handoffs = {name: bound for name, bound in bounds.items() if name in around.handoffs}
     return replace(known, called=Called(tools, handoffs))
 
 

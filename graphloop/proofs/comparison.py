@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast, final, get_args
 
 from ..contract import ChildContract
 from ..errors import ConfigError
-from ..graph import Edge, NodeGraph, names_of
+from ..graph import Edge, NodeGraph, Surroundings, names_of
 from ..nodes import Gate
 from ..rules import AtMost, Rules, TemporalRule, describe_rule, resolve_words, rules_of
 from ..values import evolve
@@ -258,20 +258,20 @@ def _node_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]
             yield from gate_changes(f"`{name}`", old.rules, new.rules)
 
 
-def _tools(graph: NodeGraph[S]) -> Mapping[str, object]:
+def _tools(around: Surroundings) -> Mapping[str, object]:
     """Return the tools of a graph's runs, by name; the value is None if only the name is known."""
-    tools = graph.run_options.get("tools", dict.fromkeys(graph.tool_names or ()))
+    tools = around.options.get("tools", dict.fromkeys(around.tool_names or ()))
     # The cast is safe since `agent.known` always stores the tools as a mapping.
     return cast("Mapping[str, object]", tools)
 
 
 def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     """Yield the changes of tools, run options and suppressed findings between two graphs."""
-    was, now = _tools(before), _tools(after)
+    was, now = _tools(before.surroundings), _tools(after.surroundings)
     yield from _new_and_gone("tool", was, now)
     for name in [name for name in was if name in now]:
         yield from value_changes("tool", f"the tool {name!r}", "options", was[name], now[name])
-    options, options_now = before.run_options, after.run_options
+    options, options_now = before.surroundings.options, after.surroundings.options
     for name in dict.fromkeys((*options, *options_now)):
         if name not in {"tools", "rules"}:
             sides = options.get(name), options_now.get(name)
@@ -312,7 +312,7 @@ def _new_and_gone(subject: str, was: Iterable[str], now: Iterable[str]) -> Itera
 def _agents(graph: NodeGraph[S]) -> dict[str, ChildContract]:
     """Return the agents of a graph by name; a second graph with the same name is `name (2)`."""
     agents: dict[tuple[str, int], ChildContract] = {}
-    known = [ChildContract(name, agent) for name, agent in graph.agents.items()]
+    known = [ChildContract(name, agent) for name, agent in graph.surroundings.agents.items()]
     for child in (*(child for _, child in children_of(graph)), *known):
         agents.setdefault((child.name, id(child.graph)), child)
     labels: dict[str, ChildContract] = {}

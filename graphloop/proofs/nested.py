@@ -44,7 +44,7 @@ USES_MAX: Final = 64
 """The number of places after which a graph is not reported at a second place."""
 
 BUDGET: Final = "budget"
-"""The key in `run_options` of a graph under which its own budget is stored."""
+"""The key in `surroundings.options` of a graph under which its own budget is stored."""
 
 
 @final
@@ -72,9 +72,9 @@ class GraphUse:
 
         Copies of a graph that differ only in their run options have the same key.
         """
-        graph = self.graph
-        agents = frozenset((name, id(agent)) for name, agent in graph.agents.items())
-        return id(graph.table), agents, graph.called, graph.handoffs, self.ignored
+        around = self.graph.surroundings
+        agents = frozenset((name, id(agent)) for name, agent in around.agents.items())
+        return id(self.graph.table), agents, around.called, around.handoffs, self.ignored
 
     @property
     def child_key(self) -> Hashable:
@@ -206,7 +206,7 @@ def _child_use(
 
 def _own_budget(graph: NodeGraph[Any], given: Budget | None) -> Budget | None:
     """Return the stricter limits of `given` and the graph's own budget; None without either."""
-    own = graph.run_options.get(BUDGET)
+    own = graph.surroundings.options.get(BUDGET)
     if not isinstance(own, Budget):
         return given
     return own if given is None else given.tightened(own)
@@ -223,7 +223,7 @@ def gate_rules(nodes: Iterable[Node[Any, Outcome]]) -> list[tuple[Rule, ...]]:
 def unknown_children(use: GraphUse) -> Iterator[Unknown]:
     """Yield an unknown per property for each child whose graph is unknown or nested too deep."""
     for node, child in children_of(use.graph):
-        if child.graph is None and child.name in use.graph.called:
+        if child.graph is None and child.name in use.graph.surroundings.called:
             reason = (
                 f"the graph of the agent {child.name!r}, which models call as a tool, is not "
                 "known: make it with `as_tool` of an agent or a graph."
@@ -254,7 +254,8 @@ def children_of(graph: NodeGraph[Any]) -> Iterator[tuple[str, ChildContract]]:
 
     Agents that models call as tools are children of the nodes of kind `execute`.
     """
-    called = [ChildContract(name, graph.agents.get(name)) for name in sorted(graph.called)]
+    around = graph.surroundings
+    called = [ChildContract(name, around.agents.get(name)) for name in sorted(around.called)]
     for name, node in graph.nodes.items():
         contract = contract_of(node)
         for child in () if contract is None else contract.children:
@@ -265,7 +266,7 @@ def children_of(graph: NodeGraph[Any]) -> Iterator[tuple[str, ChildContract]]:
 
 def known_child(graph: NodeGraph[Any], child: ChildContract) -> ChildContract:
     """Return a child contract with the graph that the parent `graph` lists under its name."""
-    known = graph.agents.get(child.name)
+    known = graph.surroundings.agents.get(child.name)
     # A child with another graph under the name of a listed agent keeps its own graph.
     same = known is not None and (child.graph is None or child.graph == known)
     return replace(child, graph=known) if same else child

@@ -27,7 +27,7 @@ __all__ = ["ARCS_MAX", "RULES", "RuleDecision", "Status", "decided", "rules_give
 S = TypeVar("S")
 
 RULES: Final = "rules"
-"""The key in `run_options` of a graph under which its own rules are stored."""
+"""The key in `surroundings.options` of a graph under which its own rules are stored."""
 
 ARCS_MAX: Final = 200_000
 """The most transitions to search for all rules together; beyond these, a rule stays unknown.
@@ -66,7 +66,7 @@ class RuleDecision:
 
 def rules_given(graph: NodeGraph[S]) -> Rules:
     """Return a graph's temporal rules together with the rules in its run options."""
-    given = graph.run_options.get(RULES)
+    given = graph.surroundings.options.get(RULES)
     return graph.rules & given if isinstance(given, Rules) else graph.rules
 
 
@@ -77,7 +77,8 @@ def temporal(
     for product, decision in _decisions(graph, rules, visits):
         rule = decision.rule
         if decision.status == "unknown":
-            reason = f"{decision.reason}{to_be_brought(rule, graph.node_graph.tool_names or ())}"
+            known = graph.node_graph.surroundings.tool_names or ()
+            reason = f"{decision.reason}{to_be_brought(rule, known)}"
             yield Unknown("GL12", f"rule {describe_rule(rule)!r}: {reason}")
         elif decision.status == "violated":
 

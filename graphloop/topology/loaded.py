@@ -33,7 +33,7 @@ from ..agent import (
 from ..contract import contract_of
 from ..driver import Callback
 from ..errors import ConfigError
-from ..graph import NodeGraph
+from ..graph import NodeGraph, Surroundings
 from ..node_protocol import unwrapped
 from ..policy import Condition, Policy
 from ..rules import Rules
@@ -101,10 +101,10 @@ class Topology(Graph[S]):
             for name, agent in document.agents.items()
             if agent.document is not None
         }
-        self._describe_runs()
+        self.surroundings = self._surroundings()
         run = {*graphs_run(graph.nodes.values())}
         if any(node.kind == "execute" for node in graph.nodes.values()):
-            run |= self.called
+            run |= self.surroundings.called
         self._ignore = {
             (node, code): reason
             for (node, code), reason in document.ignore.items()
@@ -114,8 +114,8 @@ class Topology(Graph[S]):
             # Skip agents that no run calls: their `ignore` entries would match no finding.
             self._ignore |= _within(name, agent.ignore) if name in run else {}
 
-    def _describe_runs(self) -> None:
-        """Set the attributes that checks and drawings read: tools, agents and run options."""
+    def _surroundings(self) -> Surroundings:
+        """Return the tools, agents and options that checks and drawings read."""
         document = self.document
         tools = {
             name: self._remote.get(name) or self.registry.get("tool", name)
@@ -126,13 +126,10 @@ class Topology(Graph[S]):
             for name, tool in tools.items()
             if isinstance(tool, AgentTool)
         }
-        self.tool_names = known_tools(document, self.registry)
-        self.agents = {**{name: self._agents.get(name) for name in document.agents}, **agents}
-        self.called = frozenset(document.tools) & frozenset(self.agents)
-        self.handoffs = self.called & {
-            name for name, agent in document.agents.items() if agent.takes_over
-        }
-        self.run_options = {
+        known = {**{name: self._agents.get(name) for name in document.agents}, **agents}
+        called = frozenset(document.tools) & frozenset(known)
+        handoffs = called & {name for name, agent in document.agents.items() if agent.takes_over}
+        options = {
             "description": document.description,
             "instructions": document.instructions,
             "prompt": document.prompt,
@@ -142,6 +139,8 @@ class Topology(Graph[S]):
             },
             "agents": {name: agent.description for name, agent in document.agents.items()},
         }
+        tool_names = known_tools(document, self.registry)
+        return Surroundings(tool_names, known, called, handoffs, options)
 
     def __eq__(self, other: object) -> bool:
         is_equal = super().__eq__(other)

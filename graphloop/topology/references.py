@@ -151,7 +151,7 @@ def _callable_below(document: Document, registry: Registry) -> Collection[str] |
         if any(entry.document is None for entry in part.agents.values()):
             return None
         for name, graph in graphs_run(part.graph.nodes.values()).items():
-            brought = None if graph is None else graph.tool_names
+            brought = None if graph is None else graph.surroundings.tool_names
             if name not in part.agents and brought is None:
                 return None
             tools |= dict.fromkeys(brought or ())

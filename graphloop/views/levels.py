@@ -44,12 +44,13 @@ class ChildGraph(NamedTuple):
 
 def child_graphs(graph: NodeGraph[Any]) -> Iterator[ChildGraph]:
     """Yield each child graph that a node runs, in the order of the table, if the graph is known."""
+    around = graph.surroundings
     for name, node in graph.nodes.items():
         contract = contract_of(node)
         children = () if contract is None else contract.children
-        known = {child.name: graph.agents.get(child.name) or child.graph for child in children}
+        known = {child.name: around.agents.get(child.name) or child.graph for child in children}
         if node.kind == "execute":
-            known |= {tool: child for tool, child in graph.agents.items() if tool in graph.called}
+            known |= {tool: child for tool, child in around.agents.items() if tool in around.called}
         for child_name, child in known.items():
             if child is not None:
                 yield ChildGraph(name, child_name, child)

@@ -184,7 +184,7 @@ async def test_a_resume_refuses_another_model(tmp_path: Path) -> None:
         parked = await agent.generate("Pay", model=other)
         approvals = {parked.pending[0].key: True}
 
-        message = r"needs model 'other', which this agent lacks.*resume it with model='other' or a pro"
+        message = r"needs model 'other', which this agent lacks.*with model='other' or a pro"
         with pytest.raises(ConfigError, match=message):
             await agent.resume(parked.run_id, approvals=approvals)
         third = ScriptedModel((), label="third")
@@ -208,7 +208,9 @@ async def test_a_missing_model_of_a_child_run_is_not_asked_for_as_the_model() ->
     parked = await boss("own").generate("Pay", run_id="r")
     approvals = {parked.pending[0].key: True}
 
-    message = r"needs model 'own', which this agent lacks.*Fix: resume it by an agent that has this model"
+    message = (
+        r"needs model 'own', which this agent lacks.*Fix: resume it by an agent that has this model"
+    )
     with pytest.raises(ConfigError, match=message):
         await boss("other").resume("r", approvals=approvals)
 

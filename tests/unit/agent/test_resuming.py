@@ -130,7 +130,7 @@ def test_a_run_is_not_resumed_without_what_it_was_started_with() -> None:
         return Agent(ScriptedModel([], label="other"), store=store)
 
     resume_with(
-        without_tool, "run 'r' offers tools that this agent lacks: 'note', 'kid'. Fix: resume it with"
+        without_tool, "offers tools that this agent lacks: 'note', 'kid'. Fix: resume it with"
     )
     resume_with(without_agent, "waits for agent 'kid', which is not here")
     resume_with(other_model, "needs model 'planned', which this agent lacks")

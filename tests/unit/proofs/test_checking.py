@@ -181,7 +181,7 @@ def with_tool(agent: Agent) -> NodeGraph[Any]:
 
 def of_tool(agent: Agent) -> NodeGraph[Any]:
     """Return the graph of an agent that calls a graph with rules like a tool."""
-    rules = agent.graph.run_options["rules"]
+    rules = agent.graph.surroundings.options["rules"]
     assert isinstance(rules, Rules)
     tool = around(sub_graph(Agent(ScriptedModel([])), name="model_call")).as_tool(
         None, description="d", name="kid", rules=rules

@@ -15,7 +15,7 @@ from graphloop.agent.hooks import AnswerInfo
 from graphloop.agent.options import AgentOptions
 from graphloop.contract import ChildContract, Contract
 from graphloop.errors import ConfigError
-from graphloop.graph import END, NodeGraph
+from graphloop.graph import END, NodeGraph, Surroundings
 from graphloop.limits.stop import cost_exceeds, step_count_is
 from graphloop.loop import Standard
 from graphloop.node_protocol import Kind, Node
@@ -500,7 +500,7 @@ def test_a_graph_that_many_run_is_compared_once() -> None:
         inner = changed(None, Standard(stop=StopCheck(max_steps=steps)))
         for _ in range(12):
             outer = parent(inner)
-            outer.agents = {"left": inner, "right": inner}
+            outer.surroundings = Surroundings(agents={"left": inner, "right": inner})
             inner = outer
         return inner
 

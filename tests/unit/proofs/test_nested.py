@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graphloop.agent.graph import Graph
-from graphloop.graph import END, Edges, NodeGraph
+from graphloop.graph import END, Edges, NodeGraph, Surroundings
 from graphloop.nodes import Append, Child
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.policy.policy import allow, ask, deny
@@ -59,7 +59,7 @@ def test_an_agent_does_not_hide_a_graph_of_the_same_name() -> None:
     """What a node brings along is what it runs."""
     own = sub_graph(ungated(), name="desk", model=ScriptedModel([]))
     graph: NodeGraph[None] = NodeGraph("outer", own, {own: {...: END}})
-    graph.agents = {"desk": nest(ungated(), 1)}
+    graph.surroundings = Surroundings(agents={"desk": nest(ungated(), 1)})
 
     assert ["bad"] == [one.graph.name for one in graph_uses(graph, None).reported[1:]]
 

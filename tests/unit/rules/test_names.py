@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.graph import names_of
+from graphloop.graph import Surroundings, names_of
 from graphloop.rules import (
     AtMost,
     Followed,
@@ -107,9 +107,9 @@ def test_tools_that_runs_have_to_bring_are_told() -> None:
     graph = agent()
 
     assert ("depoly", "mail", "deploy") == spelled_tools(rules)
-    assert ["", ""] == [to_be_brought(one, graph.tool_names or ()) for one in rules]
-    graph.tool_names = ("deploy",)
+    assert ["", ""] == [to_be_brought(one, graph.surroundings.tool_names or ()) for one in rules]
+    graph.surroundings = Surroundings(("deploy",))
     said = " A run has to bring the tool 'depoly'. Did you mean 'deploy'?"
     assert [f"{said} A run has to bring the tool 'mail'.", ""] == [
-        to_be_brought(one, graph.tool_names or ()) for one in rules
+        to_be_brought(one, graph.surroundings.tool_names or ()) for one in rules
     ]

@@ -93,7 +93,7 @@ def test_the_proofs_are_equal_with_and_without_the_server(folder: Path) -> None:
     absent = load(folder / "desk.yaml", registry=Registry())
     present = load(folder / "desk.yaml", registry=with_server)
 
-    assert absent.tool_names == ("desk_add", "desk_pid", "desk_learn")
+    assert absent.surroundings.tool_names == ("desk_add", "desk_pid", "desk_learn")
     assert absent == present
     assert absent.mermaid() == present.mermaid()
     assert str(check(absent)) == str(check(present))
@@ -273,7 +273,7 @@ def test_an_agent_of_a_file_has_servers_of_its_own(folder: Path) -> None:
 
     graph = load(folder / "all.yaml", registry=Registry())
 
-    assert set(graph.tool_names or ()) == {
+    assert set(graph.surroundings.tool_names or ()) == {
         "inner",
         *[f"{prefix}_{tool}" for prefix in ("outer", "desk") for tool in ("add", "pid", "learn")],
     }

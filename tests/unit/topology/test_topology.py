@@ -179,7 +179,7 @@ def test_the_rules_of_the_file_are_proven(desk: Topology) -> None:
     assert 1 == len(desk.rules)
     assert desk.needs_model
     assert not desk.check(rules=never("execute")).ok
-    assert ("refund", "writer") == desk.tool_names
+    assert ("refund", "writer") == desk.surroundings.tool_names
     assert desk.check(rules=never("refund", before="gate")).ok
     with pytest.raises(ConfigError, match=r"no tool 'refnd'\. Did you mean 'refund'"):
         desk.check(rules=never("tool:refnd"))

@@ -155,7 +155,7 @@ def test_agents_that_are_used_at_many_levels_are_one_each() -> None:
         graph = with_agents(Graph(f"g{level}", first, rows), {"left": graph, "right": graph})
 
     assert isinstance(graph, Topology)
-    assert graph.agents["left"] is graph.agents["right"]
+    assert graph.surroundings.agents["left"] is graph.surroundings.agents["right"]
     assert 2**30 < document_of(graph).size
 
 
@@ -219,7 +219,7 @@ def test_a_loaded_topology_keeps_the_rest_of_its_file() -> None:
     assert made == load(dump(made, registry=own), registry=own)
     promised = contract_of(made.nodes["both"])
     assert promised is not None
-    assert [REPLY, loaded.agents["judge"]] == [one.graph for one in promised.children]
+    assert [REPLY, loaded.surroundings.agents["judge"]] == [one.graph for one in promised.children]
 
     call = {"calls": [{"name": "look_up", "arguments": {"word": "x"}}]}
     model = ScriptedModel([call, "done", "a", "b"])

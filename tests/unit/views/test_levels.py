@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from graphloop.contract import Cap, ChildContract, Contract
-from graphloop.graph import END, Edges, NodeGraph
+from graphloop.graph import END, Edges, NodeGraph, Surroundings
 from graphloop.node_protocol import Kind
 from graphloop.nodes import Gate, Limit
 from graphloop.outcomes import Answered, Calls, Outcome
@@ -156,7 +156,7 @@ def test_an_agent_of_the_graph_wins_over_the_contracts_graph() -> None:
     graph, better = parent(INNER), build({"x": ["END"]})
 
     assert [*child_graphs(graph)] == [("a", "kid", INNER)]
-    graph.agents = {"kid": better}
+    graph.surroundings = Surroundings(agents={"kid": better})
     assert [*child_graphs(graph)] == [("a", "kid", better)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from graphloop.graph import Surroundings
 from graphloop.proofs.checking import check
 from graphloop.views.levels import picture
 from graphloop.views.proof import proof_marks
@@ -40,7 +41,7 @@ def test_only_nodes_behind_a_gate_are_shaded() -> None:
 
 def test_a_finding_in_a_child_graph_is_marked_there() -> None:
     graph, child = changed(), changed(bypassed)
-    graph.agents, graph.called = {"kid": child}, frozenset({"kid"})
+    graph.surroundings = Surroundings(agents={"kid": child}, called=frozenset({"kid"}))
     (found,) = [finding for finding in check(child).findings if finding.node == "execute"]
     marks = proof_marks(graph, [replace(found, node="kid/execute")])
 
