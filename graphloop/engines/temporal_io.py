@@ -191,18 +191,25 @@ class TemporalIo:
         if wait_s > PATIENCE_S:
             return "again"
         await asyncio.sleep(wait_s)
-        try:
-            await self._legs.store.record(run_id)
-        except UnknownRun as error:
-            LOG.warning("a workflow of Temporal ends: %s", error)
-            return "over"
         if self._is_draining:
             return "again"
         task = self._legs.start(run_id)
         while not task.done():
             activity.heartbeat()
             await asyncio.wait([task], timeout=BEAT_S)
-        return "again" if task.cancelled() else task.result()
+        driven = "again" if task.cancelled() else task.result()
+        return "over" if driven == "again" and await self._is_gone(run_id) else driven
+
+    async def _is_gone(self, run_id: str) -> bool:
+        """Whether the store has no such run, perhaps no longer: its workflow would try for ever."""
+        try:
+            await self._legs.store.record(run_id)
+        except UnknownRun as error:
+            LOG.warning("a workflow of Temporal ends: %s", error)
+            return True
+        except StoreError:
+            return False
+        return False
 
 
 async def _connected(address: str | None, namespace: str | None) -> Client:

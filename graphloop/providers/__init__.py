@@ -45,7 +45,6 @@ if TYPE_CHECKING:
         google_url_context,
     )
     from .live_requests import allow_requests, check_request, refuse_requests
-    from .media import data_url
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
     from .openai_responses.server_tools import (
         openai_code_interpreter,
@@ -107,7 +106,6 @@ __all__ = [
     "check_settings",
     "check_tools",
     "connect",
-    "data_url",
     "entry_text",
     "google_code_execution",
     "google_file_search",
@@ -176,7 +174,6 @@ __getattr__ = front_door(
             "check_request",
             "refuse_requests",
         ),
-        ".media": ("data_url",),
         ".openai_chat.messages": (
             "CHAT_REASONING",
             "CHAT_WIRE",

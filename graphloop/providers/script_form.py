@@ -79,6 +79,13 @@ class _Entry(Struct, forbid_unknown_fields=True):
     to: str | list[str] | None = None
     asked: dict[str, object] | None = None
     model: str = ""
+    # What a recording knows besides: the parts, where the fields above say less, and their wire.
+    parts: list[AssistantPart] = []
+    wire: str = WIRE
+    extra: str = ""
+    service: str = ""
+    raw_finish_reason: str = ""
+    metadata: str = ""
 
 
 class _Script(Struct, forbid_unknown_fields=True):
@@ -154,8 +161,6 @@ def _read(fields: object, kind: type[T], place: str) -> T:
 
 def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
     to = (entry.to,) if isinstance(entry.to, str) else None if entry.to is None else tuple(entry.to)
-    calls = [_call(call, at, f"{place}, calls[{at}]") for at, call in enumerate(entry.calls)]
-    media = [_medium(each, f"{place}, media[{at}]") for at, each in enumerate(entry.media)]
     pieces = _words(entry.text) if entry.deltas is None else entry.deltas
     text = "".join(pieces)
     if entry.text not in {"", text}:
@@ -163,11 +168,12 @@ def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
             f"{place}: expected deltas that make up the text {entry.text!r}, found {text!r}. "
             "Fix: leave one of the two out."
         )
+    message = AssistantMessage(_parts(entry, text, place), entry.wire, entry.extra, entry.service)
     deltas: tuple[Delta, ...] = (
-        *(ReasoningDelta(word) for word in _words(entry.reasoning)),
-        *(TextDelta(piece) for piece in pieces),
-        *_media_deltas(media),
-        *_call_deltas(calls),
+        *(ReasoningDelta(word) for word in _words(message.reasoning)),
+        *(TextDelta(piece) for piece in pieces or _words(message.text)),
+        *_media_deltas(message.media),
+        *_call_deltas(message.calls),
     )
     if entry.error is not None:
         if entry.usage is not None or entry.finish_reason is not None:
@@ -176,19 +182,28 @@ def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
                 "Fix: leave it out, for a reply that fails has none."
             )
         return ReadyReply(deltas, _failure(entry.error, place), to, entry.asked)
-    parts: list[AssistantPart] = [ReasoningPart(entry.reasoning)] if entry.reasoning else []
-    parts += [TextPart(text)] if text else []
-    parts += media
-    parts += calls
-    words = len(_words(entry.reasoning + text))
+    calls = message.calls
+    words = len(_words(message.reasoning + message.text))
     usage = Usage(INPUT_TOKENS, words + CALL_TOKENS * len(calls))
     if entry.usage is not None:
         usage = _usage(entry.usage, place)
     reason = entry.finish_reason or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
-    message = AssistantMessage(tuple(parts), WIRE)
-    return ReadyReply(
-        deltas, Reply(message, reason, usage, reason.value, entry.model or model), to, entry.asked
-    )
+    raw = entry.raw_finish_reason or reason.value
+    reply = Reply(message, reason, usage, raw, entry.model or model, entry.metadata)
+    return ReadyReply(deltas, reply, to, entry.asked)
+
+
+def _parts(entry: _Entry, text: str, place: str) -> tuple[AssistantPart, ...]:
+    calls = [_call(call, at, f"{place}, calls[{at}]") for at, call in enumerate(entry.calls)]
+    media = [_medium(each, f"{place}, media[{at}]") for at, each in enumerate(entry.media)]
+    if entry.parts and (entry.reasoning or text or media or calls):
+        raise ScriptError(
+            f"{place}: expected 'parts' without 'reasoning', 'text', 'media' and 'calls', found "
+            "one of them. Fix: leave it out."
+        )
+    reasoning = (ReasoningPart(entry.reasoning),) if entry.reasoning else ()
+    said = (TextPart(text),) if text else ()
+    return (*entry.parts, *reasoning, *said, *media, *calls)
 
 
 def _failure(error: str | _Error, place: str) -> ProviderError:

@@ -17,10 +17,10 @@ from os import environ
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, final
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from ..errors import ConfigError, ProviderError
-from ..media import FileId, Inline, MediaPart, Url
 from ..providers import (
     ApiKey,
     ModelSession,
@@ -30,11 +30,10 @@ from ..providers import (
     StreamItem,
     TextDelta,
     accessed,
-    data_url,
     entry_text,
     resolve,
 )
-from ..values import ModelRequest, Reply
+from ..values import AssistantMessage, ModelRequest, ReasoningPart, Reply, TextPart, ToolCall
 
 __all__ = ["RecordedModel", "recorded"]
 
@@ -57,7 +56,7 @@ def recorded(
 
     A replay needs no API key. Equal requests get their replies in the recorded order; further
     equal requests get the last of these replies. The text of a reply streams again word by word.
-    Server-tool blocks and signatures of reasoning are not recorded. Give each model its own file.
+    A replayed run has the journal of the live run but for times. Give each model its own file.
 
     Args:
         model: `"provider:model"`, or a provider.
@@ -154,35 +153,38 @@ class _Session:
 
 def _entry(reply: Reply) -> Mapping[str, object]:
     """Return a reply as an entry of a script, without what is at its default."""
-    message = reply.message
-    calls = [
-        {"name": call.name, "arguments": call.arguments, "id": call.id} for call in message.calls
-    ]
+    message, reason = reply.message, reply.finish_reason.value
     counts = asdict(reply.usage) | asdict(reply.usage.details)
     del counts["details"]
+    raw = reply.raw_finish_reason
     fields: dict[str, object] = {
-        "reasoning": message.reasoning,
-        "text": message.text,
-        "media": [url for part in message.media if (url := _url(part))],
-        "calls": calls,
+        **_said(message),
+        "wire": message.wire,
+        "extra": message.extra,
+        "service": message.service,
         "model": reply.model,
+        "raw_finish_reason": "" if raw == reason else raw,
+        "metadata": reply.metadata,
     }
     return {
         **{name: value for name, value in fields.items() if value},
-        "finish_reason": reply.finish_reason.value,
+        "finish_reason": reason,
         "usage": {name: count for name, count in counts.items() if count},
     }
 
 
-def _url(part: MediaPart) -> str:
-    """Return a picture or sound as a URL; empty if only the server has its bytes."""
-    match part.source:
-        case Inline() as source:
-            return data_url(part.media_type, source)
-        case Url(url=url):
-            return url
-        case FileId():
-            return ""
+def _said(message: AssistantMessage) -> Mapping[str, object]:
+    """Return the parts of a message in the fields for people, if these say all of them."""
+    reasoning, text, calls = message.reasoning, message.text, message.calls
+    plain = (
+        *([ReasoningPart(reasoning)] if reasoning else ()),
+        *([TextPart(text)] if text else ()),
+        *[ToolCall(call.id, call.name, call.arguments) for call in calls],
+    )
+    if plain != message.parts:
+        return {"parts": to_builtins(message.parts)}
+    named = [{"name": one.name, "arguments": one.arguments, "id": one.id} for one in calls]
+    return {"reasoning": reasoning, "text": text, "calls": named}
 
 
 def _failure(said: str, error: ProviderError) -> Mapping[str, object]:

@@ -10,6 +10,7 @@ with the whole reply comes from the journal, and never is.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
@@ -24,6 +25,8 @@ from ..providers import TextDelta
 from ..stores import Relays
 
 __all__ = ["FOLLOWED_S", "Streamed", "StreamedTexts", "follow", "streamed"]
+
+LOG: Final = logging.getLogger("graphloop")
 
 WANTED: Final = "followers"
 FOLLOWED_S: Final = 6.0
@@ -76,12 +79,13 @@ class StreamedTexts:
         self._store = store
         self._streams = streams
         self._until: dict[str, float] = {}
+        self._has_warned = False
 
     async def serve(self) -> None:
         """Hear of followers, and tell them deltas, until the task is cancelled."""
         told: dict[RunStream[Any, Any], asyncio.Task[None]] = {}
-        async with asyncio.TaskGroup() as group, aclosing(self._store.heard(WANTED)) as wanted:
-            async for run_id in wanted:
+        async with asyncio.TaskGroup() as group:
+            async for run_id in self._wanted():
                 told = {stream: task for stream, task in told.items() if not task.done()}
                 now = time.monotonic()
                 self._until = {one: at for one, at in self._until.items() if at > now}
@@ -91,6 +95,20 @@ class StreamedTexts:
                 stream, _ = self._streams[run_id]
                 if stream not in told:
                     told[stream] = group.create_task(self._tell(run_id, stream))
+
+    async def _wanted(self) -> AsyncGenerator[str]:
+        """Yield the runs that are followed; without them, no run has deltas, and each goes on."""
+        try:
+            async with aclosing(self._store.heard(WANTED)) as wanted:
+                async for run_id in wanted:
+                    yield run_id
+        except Exception as error:  # noqa: BLE001 - of a store, and no reason to end a run
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            LOG.warning("a worker cannot tell deltas, and its runs go on: %r", error)
 
     async def _tell(self, run_id: str, stream: RunStream[Any, Any]) -> None:
         """Tell the deltas of a stream to its end; a reader that stops would end the run's drive."""
@@ -117,8 +135,11 @@ class StreamedTexts:
         await asyncio.sleep(WINDOW_S)
         ready, waiting[:] = [*waiting], []
         if self._until.get(run_id, 0.0) > time.monotonic():
-            for delta in _joined(ready):
-                await self._store.say(_topic(run_id), encode(delta).decode())
+            try:
+                for delta in _joined(ready):
+                    await self._store.say(_topic(run_id), encode(delta).decode())
+            except Exception as error:  # noqa: BLE001 - of a store; a reader that ends ends the run
+                self._warn(error)
 
 
 def _joined(deltas: list[Streamed]) -> Iterator[Streamed]:

@@ -16,6 +16,7 @@ from graphloop.errors import ConfigError
 from graphloop.events import ModelReplied
 from graphloop.providers import StreamItem, TextDelta
 from graphloop.stores import PostgresStore
+from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, FinishReason, ModelRequest, Reply, TextPart
 from graphloop.workers import Client, Streamed, Worker
 from tests.postgres_server import database
@@ -120,6 +121,74 @@ async def test_no_event_is_lost_or_repeated(postgres: str) -> None:
 
 def aclosing_store(dsn: str) -> aclosing[PostgresStore]:
     return aclosing(PostgresStore(dsn))
+
+
+@pytest.mark.parametrize("broken", ["say", "heard"])
+async def test_a_relay_that_fails_is_told_once_and_the_run_goes_on(
+    postgres: str, broken: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A delta may be lost, a run may not; and an operator learns why no text comes."""
+    dsn, heard, failures = database(postgres), asyncio.Event(), list[str]()
+    speaker = Agent(Speaker(heard, "word "), name="speaker")
+    run_id = await speaker.runs(dsn).submit("Speak.")
+    store = PostgresStore(dsn)
+
+    async def say(topic: str, text: str) -> None:
+        failures.append(text)
+        if len(failures) == 2:
+            heard.set()
+        raise OSError(f"no relay for {topic}")
+
+    async def heard_of(topic: str) -> AsyncGenerator[str]:
+        heard.set()
+        raise OSError(f"no relay for {topic}")
+        yield ""
+
+    monkeypatch.setattr(store, broken, {"say": say, "heard": heard_of}[broken])
+    worker = Worker([speaker], store, poll_s=0.02)
+    serving = asyncio.create_task(worker.serve())
+    async with Client(dsn, poll_s=0.05) as client:
+        async for _ in client.stream(run_id, deltas=True):
+            pass
+        ended = await client.result(run_id)
+    worker.stop()
+    await serving
+
+    assert ended.status == "done"
+    told = [one.getMessage() for one in caplog.records if "deltas" in one.getMessage()]
+    assert len(told) == 1
+    assert "no relay for" in told[0]
+
+
+async def test_a_placed_child_run_has_deltas_of_its_own(postgres: str) -> None:
+    """Its worker tells them, whichever drives its parent; the parent's follower gets none."""
+    dsn, heard = database(postgres), asyncio.Event()
+    speaker = Agent(Speaker(heard, "word "), name="speaker")
+    asks = {"calls": [{"name": "speaker", "arguments": {"prompt": "Speak."}}]}
+    root = Agent(
+        ScriptedModel([asks, "Done."], restart=True),
+        name="root",
+        tools=[speaker.as_tool(place="anywhere")],
+    )
+    run_id = await root.runs(dsn).submit("Let it speak.")
+    stores = [PostgresStore(dsn), PostgresStore(dsn)]
+    workers = [Worker([root], store, poll_s=0.02) for store in stores]
+    serving = [asyncio.create_task(worker.serve()) for worker in workers]
+    texts = list[Streamed]()
+    async with Client(dsn, poll_s=0.05) as client:
+        while f"{run_id}/c0.0" not in await stores[0].runs():  # noqa: ASYNC110 - workers do it
+            await asyncio.sleep(0.01)
+        async for part in client.stream(f"{run_id}/c0.0", deltas=True):
+            if isinstance(part, Streamed):
+                texts.append(part)
+                heard.set()
+        assert (await client.result(run_id)).text == "Done."
+    for worker in workers:
+        worker.stop()
+    await asyncio.gather(*serving)
+
+    assert texts
+    assert set("".join(one.text for one in texts).split()) == {"word"}
 
 
 async def test_a_store_that_tells_nobody_refuses_deltas(tmp_path: Path) -> None:
