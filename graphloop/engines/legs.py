@@ -34,6 +34,10 @@ class Legs:
         queues: the queues whose runs the worker drives; empty for all.
         poll_s: the least seconds that a run waits after a failure.
         pinned: whether the worker takes no run that code of another revision began.
+
+    Attributes:
+        are_short: whether the engine may have more runs than slots, as it tells after a look.
+        freed: is set when a leg ends while slots are short.
     """
 
     def __init__(  # noqa: PLR0913 - the terms of a worker
@@ -52,6 +56,8 @@ class Legs:
         self.slots = slots
         self.queues = queues
         self.pinned = pinned
+        self.are_short = False
+        self.freed = asyncio.Event()
         self._room = asyncio.Semaphore(slots)
         self._drive = drive
         self._poll_s = poll_s
@@ -120,6 +126,8 @@ class Legs:
             LOG.warning(said, run_id, error, exc_info=not expected)
         finally:
             del self._tasks[run_id]
+            if self.are_short:
+                self.freed.set()
         if driven == "again":
             failures, _ = self._delays.get(run_id, (0, 0.0))
             wait_s = min(DELAY_MAX_S, self._poll_s * 2.0 ** min(failures, 64))

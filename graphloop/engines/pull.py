@@ -58,9 +58,12 @@ class Pull:
         legs, now, found = self._legs, time.monotonic(), dict[str, float]()
         started = {one: queue for one, queue in self._started.items() if legs.is_under_way(one)}
         under_way = Counter(started.values())
+        legs.freed.clear()
+        legs.are_short = False
         for queue, slots in self._lanes.items():
             free = min(slots - under_way[queue], legs.slots - len(legs))
             if free <= 0:
+                legs.are_short = True
                 continue
             try:
                 waiting = await self.waiting(free, queue)
@@ -69,6 +72,7 @@ class Pull:
                 return
             found |= {run_id: self._found.get(run_id, now) for run_id in waiting}
             due = [run_id for run_id in waiting if now - found[run_id] >= self._patience_s]
+            legs.are_short |= len(due) >= free
             for run_id in due[:free]:
                 legs.start(run_id)
                 started[run_id] = queue

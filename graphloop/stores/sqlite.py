@@ -31,6 +31,7 @@ from .diagnosis import Survey
 from .journals import graph_name_of, revision_in, unknown_run, wake_at
 from .sqlite_journal import Addition
 from .sqlite_leases import Standing, Tenant
+from .sqlite_reading import Reader
 from .sqlite_schema import Durability
 from .sqlite_writer import Writer
 
@@ -74,8 +75,10 @@ class SqliteStore:
         self._beginnings = Beginnings()
         self._clock = clock
         self._tenant = Tenant(lease_s, clock)
+        self._reader = Reader(self._path)
         self._writer = Writer(self._path, durability, self._tenant)
         weakref.finalize(self, self._writer.stop)
+        weakref.finalize(self, self._reader.close)
 
     def __repr__(self) -> str:
         return f"<SqliteStore {str(self._path)!r}>"
@@ -87,6 +90,7 @@ class SqliteStore:
 
     async def aclose(self) -> None:
         """Finish the queued writes, end all claims of this store, and close the database."""
+        self._reader.close()  # Before the writer, which locks the file when it closes the last.
         self._writer.stop()
         await self._writer.ended()
 
@@ -127,14 +131,14 @@ class SqliteStore:
         work = partial(
             sqlite_reading.read_journal, codec=self._codec, beginnings=beginnings, run_id=run_id
         )
-        events: tuple[Event, ...] = await self._read(work, ())
+        events: tuple[Event, ...] = await self._reader.do(work, ())
         if not events:
             raise unknown_run(run_id, self._path, await self.runs())
         return events
 
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs that have an event, in alphabetical order."""
-        return await self._read(sqlite_reading.run_ids, [])
+        return await self._reader.list(sqlite_reading.run_ids, [])
 
     async def claim(self, run_id: str) -> None:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
@@ -210,12 +214,12 @@ class SqliteStore:
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
-        return await self._read(partial(sqlite_reading.signals, run_id=run_id), {})
+        return await self._reader.do(partial(sqlite_reading.signals, run_id=run_id), {})
 
     async def record(self, run_id: str) -> RunRecord:
         """Return the record of one run."""
         work = partial(sqlite_reading.one_record, now=self._clock(), run_id=run_id)
-        record: RunRecord | None = await self._read(work, None)
+        record: RunRecord | None = await self._reader.do(work, None)
         if record is None:
             raise unknown_run(run_id, self._path, await self.runs())
         return record
@@ -225,12 +229,13 @@ class SqliteStore:
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
         work = partial(sqlite_reading.page_of, now=self._clock(), after=after, limit=limit)
-        return await self._read(partial(work, statuses=statuses, graph=graph), ())
+        return await self._reader.list(partial(work, statuses=statuses, graph=graph), ())
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         work = partial(sqlite_reading.overview, now=self._clock(), root=root)
-        return await self._read(work, ())
+        read = self._reader.list if root is None else self._reader.do
+        return await read(work, ())
 
     async def ready(
         self,
@@ -243,7 +248,7 @@ class SqliteStore:
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
         work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, revisions=revisions)
-        found: list[str] = await self._read(partial(work, queue=queue, pinned=pinned), [])
+        found: list[str] = await self._reader.do(partial(work, queue=queue, pinned=pinned), [])
         return found[:limit]
 
     async def enlist(self, started: Started, place: Submission) -> None:
@@ -264,7 +269,7 @@ class SqliteStore:
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
-        return await self._read(partial(sqlite_reading.commands_to, run_ids=run_ids), {})
+        return await self._reader.do(partial(sqlite_reading.commands_to, run_ids=run_ids), {})
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
@@ -282,7 +287,7 @@ class SqliteStore:
         """Return the state of the store."""
         now = self._clock()
         nothing = Survey(now, {}, {}, (), {}, (), 0, 0, {"bytes": 0, "free bytes": 0})
-        return await self._read(partial(sqlite_operating.survey_of, now=now), nothing)
+        return await self._reader.list(partial(sqlite_operating.survey_of, now=now), nothing)
 
     async def prune(self, older_s: float, limit: int) -> int:
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
@@ -290,6 +295,3 @@ class SqliteStore:
         return await self._writer.do(
             lambda connection: sqlite_operating.prune_families(connection, now, older_s, limit)
         )
-
-    async def _read(self, work: Callable[[Connection], T], nothing: T) -> T:
-        return await asyncio.to_thread(sqlite_reading.read, self._path, work, nothing)

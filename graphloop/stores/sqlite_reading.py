@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
+import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import cache, partial
 from itertools import islice
 from pathlib import Path
 from sqlite3 import Connection
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, TypeVar, final, get_args
 
 from msgspec.json import Decoder
 
@@ -26,6 +29,7 @@ from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
 __all__ = [
+    "Reader",
     "commands_to",
     "one_record",
     "overview",
@@ -79,6 +83,59 @@ BRANCH: Final = (
 )
 
 
+@final
+class Reader:
+    """Reads single runs of a database in one thread, on a connection that stays open.
+
+    More threads would be slower: each hand-over between threads waits for the interpreter's lock,
+    and costs more than a read. A listing takes longer, so it has a thread and a connection of its
+    own.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, "graphloop reads")
+        # Reentrant, because the garbage collector may close a store in any thread.
+        self._lock = threading.RLock()
+        self._connection: Connection | None = None
+        self._is_closed = False
+
+    async def do(self, work: Callable[[Connection], T], nothing: T) -> T:
+        """Return the result of `read`, for work that reads little."""
+        if self._is_closed:
+            return await self.list(work, nothing)
+        return await asyncio.wrap_future(self._thread.submit(self._read, work, nothing))
+
+    async def list(self, work: Callable[[Connection], T], nothing: T) -> T:
+        """Return the result of `read`, for work that may take long."""
+        return await asyncio.to_thread(read, self._path, work, nothing)
+
+    def close(self) -> None:
+        """Close the connection; later reads open one each."""
+        with self._lock:
+            self._is_closed = True
+            if self._connection is not None:
+                self._connection.close()
+        self._thread.shutdown(wait=False)
+
+    def _read(self, work: Callable[[Connection], T], nothing: T) -> T:
+        with self._lock:
+            connection, self._connection = self._connection or open_reader(self._path), None
+            if connection is None:
+                return nothing
+            is_kept = False
+            try:
+                result = _read_by(connection, self._path, work)
+                # A file without a log is opened as one that nobody changes.
+                is_kept = not self._is_closed and Path(f"{self._path}-wal").exists()
+            finally:
+                if is_kept:
+                    self._connection = connection
+                else:
+                    connection.close()
+            return result
+
+
 def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
     """Run `work` in one read transaction; return `nothing` if the database does not exist yet.
 
@@ -89,11 +146,17 @@ def read(path: Path, work: Callable[[Connection], T], nothing: T) -> T:
     if connection is None:
         return nothing
     with closing(connection):
-        try:
-            connection.execute("BEGIN")
-            return work(connection)
-        except (sqlite3.Error, ValueError) as error:
-            raise StoreError(f"cannot read {path}: {error}") from error
+        return _read_by(connection, path, work)
+
+
+def _read_by(connection: Connection, path: Path, work: Callable[[Connection], T]) -> T:
+    try:
+        connection.execute("BEGIN")
+        result = work(connection)
+        connection.execute("ROLLBACK")
+    except (sqlite3.Error, ValueError) as error:
+        raise StoreError(f"cannot read {path}: {error}") from error
+    return result
 
 
 def read_journal(

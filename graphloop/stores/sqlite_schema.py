@@ -121,12 +121,12 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
 def open_direct(path: Path) -> sqlite3.Connection:
     """Open a database that has its tables, for commits that wait for nothing.
 
-    The connection makes no checkpoint, and does not wait for locks. Any thread may use it.
+    The connection makes no checkpoint, and does not wait for locks.
 
     Raises:
         sqlite3.Error: the file cannot be opened.
     """
-    connection = _connect(path, check_same_thread=False)
+    connection = _connect(path)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA wal_autocheckpoint=0")
@@ -180,17 +180,13 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-def _connect(
-    path: Path,
-    mode: str = "mode=rw",
-    *,
-    check_same_thread: bool = True,
-) -> sqlite3.Connection:
+def _connect(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
+    # Another thread may close a connection than the one that uses it.
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?{mode}",
         uri=True,
         timeout=BUSY_TIMEOUT_S,
-        check_same_thread=check_same_thread,
+        check_same_thread=False,
         isolation_level=None,
         cached_statements=64,
     )

@@ -168,8 +168,8 @@ class Worker:
         return nothing
 
     async def _wait_for_news(self) -> None:
-        """Wait until `stop`, until the store tells of a run, or until the next look is due."""
-        waits: list[Coroutine[Any, Any, object]] = [self._stopped.wait()]
+        """Wait until `stop`, news of a run, a slot that others wait for, or the next look."""
+        waits: list[Coroutine[Any, Any, object]] = [self._stopped.wait(), self._legs.freed.wait()]
         if isinstance(self._store, Wakes):
             waits.append(self._store.woken())
         tasks = [asyncio.ensure_future(one) for one in waits]

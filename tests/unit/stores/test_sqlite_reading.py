@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
-from graphloop.errors import StoreError
+from graphloop.errors import StoreError, UnknownRun
 from graphloop.events import Cancelled
 from graphloop.stores.sqlite import SqliteStore
 from graphloop.stores.sqlite_reading import read
@@ -30,6 +33,11 @@ def damaged(path: Path, statement: str) -> SqliteStore:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute(statement)
     return SqliteStore(path)
+
+
+def has_log(path: Path) -> bool:
+    """Whether the database has a log, which goes with its last connection."""
+    return Path(f"{path}-wal").exists()
 
 
 @pytest.mark.parametrize(
@@ -81,6 +89,53 @@ def test_what_sqlite_cannot_read_is_a_store_error(tmp_path: Path) -> None:
 def test_where_there_is_no_database_there_is_nothing(tmp_path: Path) -> None:
     """And the work is not even begun."""
     assert "nothing" == read(tmp_path / "runs.db", lambda connection: "something", "nothing")
+
+
+def test_reads_share_a_connection_that_ends_with_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening the file costs more than a read. The last connection that closes deletes the log."""
+    path, opened = tmp_path / "runs.db", list[str]()
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
+
+    def counted(name: str, **options: Any) -> sqlite3.Connection:
+        opened.append(name)
+        return connect(name, **options)
+
+    async def read_much() -> int:
+        store = SqliteStore(path)
+        await store.append("r", 1, Cancelled(1.0, "reason"))
+        await store.load("r")
+        before = len(opened)
+        await asyncio.gather(*[store.record("r") for _ in range(20)], store.posted("r"))
+        shared = len(opened) - before
+        with pytest.raises(UnknownRun):
+            await store.record("q")
+        await store.aclose()
+        assert not has_log(path)
+        assert "r" == (await store.record("r")).run_id
+        assert not has_log(path)
+        return shared
+
+    monkeypatch.setattr(sqlite3, "connect", counted)
+    assert 0 == asyncio.run(read_much())
+
+
+def test_a_store_that_is_forgotten_closes_its_connections(tmp_path: Path) -> None:
+    """A program may make a store for each request, and drop it."""
+    path = tmp_path / "runs.db"
+
+    async def read_beside_a_writer() -> None:
+        writer, reader = SqliteStore(path), SqliteStore(path)
+        await writer.append("r", 1, Cancelled(1.0, "reason"))
+        await reader.load("r")
+        await writer.aclose()
+        assert has_log(path), "the reader's connection is open"
+
+    asyncio.run(read_beside_a_writer())
+    gc.collect()
+
+    assert not has_log(path)
 
 
 def test_a_database_in_a_directory_that_may_not_be_written_is_read() -> None:

@@ -87,6 +87,30 @@ async def test_a_submitted_run_is_driven_to_its_end(shared: Open) -> None:
         assert run.ended
 
 
+async def test_a_slot_that_is_free_is_filled_at_once(tmp_path: Path) -> None:
+    """With a thousand runs and a hundred slots, each wait for the next look would be paid tenfold.
+
+    The store tells of nothing here, and the worker looks once an hour.
+    """
+    store, ended = SqliteStore(tmp_path / "runs.db", durability="process"), list[object]()
+
+    def note(step: object) -> None:
+        ended.append(step)
+        if len(ended) == 5:
+            worker.stop()
+
+    agent = Agent(replies(SAID), on_step_finish=note)
+    for at in range(5):
+        await agent.runs(store).submit(f"Question {at}")
+    worker = Worker([agent], store, slots=2, poll_s=3600)
+
+    async with asyncio.timeout(20):
+        await worker.serve()
+
+    assert [one.status for one in await store.overview()] == ["done"] * 5
+    await store.aclose()
+
+
 async def test_a_run_is_submitted_once(shared: Open) -> None:
     """A web server may repeat a request that failed; another question needs another id."""
     store, agent = shared(), Agent(replies(SAID))
