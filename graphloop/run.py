@@ -365,7 +365,8 @@ def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
         spent: the spending before the stop, to which this adds the event's and all started calls.
     """
     started = [one for at, one in run.pending.items() if at not in event.unbegun]
-    tools = sum(isinstance(one, CallTool) for one in started)
+    calls = [one.call.name for one in started if isinstance(one, CallTool)]
+    tools = sum(name not in run.setup.own for name in calls)
     agents = sum(isinstance(one, StartRun) and run.turn.has_call(one.key) for one in started)
     ending = Ending(EndReason.ABORTED, (event.reason,) if event.reason else (), said=event.said)
     if event.timeout:

@@ -121,10 +121,10 @@ class Spent(Struct, frozen=True, gc=False):
 
     `unpriced_calls` counts model calls of unknown price. `seconds` is working time between the
     run's own events: waiting for people does not count, and each child run counts its own time.
-    `tool_calls` includes interrupted calls, which have run or may have. `agent_calls` counts the
-    child runs that models' calls started, not those that nodes started. `unreported_calls` counts
-    model calls with an attempt whose server reported no usage; `usage` and `cost_usd` do not
-    include such attempts.
+    `tool_calls` includes interrupted calls, which have run or may have, but no calls of the loop's
+    own tools, such as the one that gives a typed answer. `agent_calls` counts the child runs that
+    models' calls started, not those that nodes started. `unreported_calls` counts model calls with
+    an attempt whose server reported no usage; `usage` and `cost_usd` do not include such attempts.
     """
 
     model_calls: int = 0
@@ -290,7 +290,8 @@ def budget(
         tokens: input and output tokens of all model calls, as providers report them.
         usd: the cost in US dollars of all model calls of known price.
         seconds: seconds of work; waiting for people does not count.
-        tool_calls: executions of tools; the request for one more ends the run.
+        tool_calls: executions of tools; the request for one more ends the run. The call that gives
+            the answer of an `output_type` does not count.
         agent_calls: runs of agents that models call as tools, including handoffs and the calls of
             child agents; the request for one more ends the run.
         refuse_uncounted: whether a model call without reported usage (for `tokens`) or without a

@@ -222,7 +222,8 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
     seconds = spent.seconds + elapsed_s
     if type(answered) is CallTool:
         # A failed tool counts as well: it has run, or may have. A tool that asks will go on.
-        calls = spent.tool_calls + (type(event) is not ToolAsked)
+        has_run = type(event) is not ToolAsked and answered.call.name not in run.setup.own
+        calls = spent.tool_calls + has_run
         spent = evolve(spent, tool_calls=calls, seconds=seconds)
         answering: ToolReturned | ToolAsked | EffectFailed = event  # type: ignore[assignment]  # As `ANSWERS` says.
         own = answering.spent

@@ -76,10 +76,9 @@ def refusals(run: Run[S], queues: Sequence[Queue]) -> dict[int, CallOverLimit]:
     refused = _agents_beyond(run, agents) if agents else {}
     most = run.setup.budget.tool_calls
     if most is not None:
-        running = sum(isinstance(effect, CallTool) for effect in run.pending.values())
-        room = max(0, most - run.spent.tool_calls - running)
-        if tools_waiting(queues) > room:
-            tools = places_of([queue for queue in queues if queue not in agents])
+        room = max(0, most - run.spent.tool_calls - _tools_running(run))
+        tools = places_of([queue for queue in queues if _is_counted(run, queue)])
+        if len(tools) > room:
             refused |= {place: _no_call(run, place, most, "tool") for place in tools[room:]}
     return refused
 
@@ -107,9 +106,20 @@ def deeper(agents: Iterable[str], most: int, needed: int) -> str:
     return f"{named} would be more than {most} agents deep. Fix: max_agent_depth={needed}"
 
 
-def tools_waiting(queues: Iterable[Queue]) -> int:
-    """Return the number of queued calls that are not calls of agents."""
-    return sum([len(queue.places) for queue in queues if queue.tool.kind != "agent"])
+def tools_waiting(run: Run[S], queues: Iterable[Queue]) -> int:
+    """Return the number of queued calls that count as tool calls of the budget."""
+    return sum([len(queue.places) for queue in queues if _is_counted(run, queue)])
+
+
+def _is_counted(run: Run[S], queue: Queue) -> bool:
+    """Whether calls of a tool count: those of agents and of the loop's own tools do not."""
+    return queue.tool.kind != "agent" and queue.tool.name not in run.setup.own
+
+
+def _tools_running(run: Run[S]) -> int:
+    """Return the number of pending calls that count as tool calls of the budget."""
+    calls = [effect.call.name for effect in run.pending.values() if isinstance(effect, CallTool)]
+    return sum(name not in run.setup.own for name in calls)
 
 
 def starts(queues: Iterable[Queue]) -> int:
@@ -127,19 +137,17 @@ def note_limits(turn: Turn, refused: Iterable[CallOverLimit]) -> Turn:
 
 def budget_remaining(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
     """Return the remaining budget, less pending children and calls, and less these new calls."""
-    left = run.setup.budget.left(run.spent)
+    left, tool_calls = run.setup.budget.left(run.spent), tool_calls + _tools_running(run)
     for effect in run.pending.values():
         if isinstance(effect, StartRun):
             left = left.without(effect.budget)
             agent_calls += run.turn.has_call(effect.key)
-        elif isinstance(effect, CallTool):
-            tool_calls += 1
     return left.without(Budget(tool_calls=tool_calls, agent_calls=agent_calls))
 
 
 def has_capacity(run: Run[S]) -> bool:
     """Whether the budget allows one more tool call besides the waiting calls."""
-    return budget_remaining(run, tools_waiting(run.turn.waiting)).tool_calls != 0
+    return budget_remaining(run, tools_waiting(run, run.turn.waiting)).tool_calls != 0
 
 
 def _agents_beyond(run: Run[S], agents: Sequence[Queue]) -> dict[int, CallOverLimit]:

@@ -315,7 +315,7 @@ def _effects_of(
     turn, left = run.turn, run.setup.budget
     agents = [queue.places for queue in queues if queue.tool.kind == "agent"]
     if agents:
-        left = budget_remaining(run, tools_waiting(queues), starts(queues))
+        left = budget_remaining(run, tools_waiting(run, queues), starts(queues))
     effects: list[CallTool | StartRun] = []
     for effect_id, (place, tool) in enumerate(ready.items(), run.next_effect):
         call, key = turn.call_at(place), call_key(turn.number, place)

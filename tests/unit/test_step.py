@@ -516,6 +516,16 @@ def test_a_tool_that_had_begun_has_run_or_may_have(event: Event, expected: int) 
     assert expected == stopped.spent.tool_calls
 
 
+def test_a_call_of_the_loop_s_own_tool_is_no_tool_call() -> None:
+    """Neither stopped nor answered: it only gives the answer of an `output_type`."""
+    table = NodeGraph[None]("g", staying := Staying(), {staying: {...: END}})
+    run = evolve(idle(TOOL, CLIENT), node="staying")
+    run = evolve(run, setup=evolve(run.setup, own=(TOOL.call.name,)))
+
+    assert 1 == step(table, run, Cancelled(10.0)).run.spent.tool_calls
+    assert 0 == step(table, run, ToolReturned(10.0, TOOL.id, "1", "ok")).run.spent.tool_calls
+
+
 @pytest.mark.parametrize(
     ("timeout", "ending"),
     [

@@ -24,6 +24,7 @@ from graphloop import (
     Usage,
     allow,
     ask,
+    budget,
     deny,
     generate_object_sync,
 )
@@ -533,3 +534,24 @@ async def test_an_object_stream_without_an_output_type_is_refused() -> None:
     with pytest.raises(ConfigError, match="output_type"):
         await objects(one)
     assert one.run is None
+
+
+async def test_the_call_that_gives_the_answer_is_no_tool_call_of_the_budget() -> None:
+    """An answer that is paid for is not thrown away because tools have spent their calls."""
+    answers = [{"calls": [{"name": FINAL_ANSWER, "arguments": {"value": n}}]} for n in range(3)]
+    work: Entry = {"calls": [{"name": "read", "arguments": {"x": 1}}]}
+    agent = Agent(
+        ScriptedModel([work, *answers]), tools=[read], output_type=int, budget=budget(tool_calls=1)
+    )
+
+    result = await agent.generate("Count.")
+
+    assert (EndReason.COMPLETED, 0, 1) == (
+        result.end_reason,
+        result.output,
+        result.run.spent.tool_calls,
+    )
+
+    chat = agent.with_options(budget=None).chat(budget=budget(tool_calls=1))
+
+    assert [1, 2] == [(await chat.send(f"{n}")).output for n in range(2)]
