@@ -7,12 +7,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from ..driver import Callback
+from ..errors import ConfigError
 from ..graph import NodeGraph
 from ..limits import ModelPrice
 from ..policy import Policy
-from .bindings import with_deps
+from .bindings import asks_model, with_deps
 from .graph_checks import endless_refusal, looked_up
-from .inputs import AnswersInput, ConversationInput, Model, PromptInput, QuestionInput
+from .inputs import (
+    AnswersInput,
+    ConversationInput,
+    Model,
+    ModelSettings,
+    PromptInput,
+    QuestionInput,
+)
 from .options import PASSED_ON, Options, RunOptions, reject_unknown_options
 from .result import RunResult
 from .starting import resume_run, start_run
@@ -88,8 +96,12 @@ def new_run(
         state: the state that the run begins with.
         question: the options, with the prompt or the conversation.
         prompt: the default prompt, used if `question` has neither `prompt` nor `messages`.
+
+    Raises:
+        ConfigError: an option is unknown or has no effect, or the question is invalid.
     """
     reject_unknown_options(question, GraphQuestion, f"graph {graph.name!r}")
+    _refuse_idle(terms, question)
     given = cast("QuestionInput", _chosen({**question}, ConversationInput.__annotations__))
     asked = question.get("prompt")
     if asked is None and question.get("messages") is None:
@@ -104,6 +116,24 @@ def resumed_run(
     reject_unknown_options(given, GraphAnswers, f"graph {graph.name!r}")
     answers = cast("AnswersInput", _chosen({**given}, AnswersInput.__annotations__))
     return _closing(resume_run(terms, run, answers), terms)
+
+
+def _refuse_idle(terms: RunTerms[Any], question: Mapping[str, object]) -> None:
+    """Refuse options about requests to a model, for a graph that asks none itself.
+
+    The model is also that of graphs among `agents`.
+
+    Raises:
+        ConfigError: an option has no effect; the message names it.
+    """
+    if asks_model(terms.graph):
+        return
+    names = (*ModelSettings.__annotations__, *(() if terms.options.agents else ("model",)))
+    if idle := [name for name in names if question.get(name) is not None]:
+        raise ConfigError(
+            f"{', '.join(idle)} would have no effect: no node of graph {terms.graph.name!r} asks a "
+            "model itself. Fix: leave it out, or give it to the agents that the nodes run."
+        )
 
 
 def _closing(stream: RunStream[str, S], terms: RunTerms[S]) -> RunStream[str, S]:

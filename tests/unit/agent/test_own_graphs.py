@@ -136,6 +136,15 @@ def asking(_: None) -> Asking[Answered]:
         ),
         (hand_on(), {}, "runs the agent 'helper'; the run has none"),
         (
+            hand_on(),
+            {
+                "agents": {"helper": Agent(ScriptedModel([])).as_tool(description="helps")},
+                "temperature": 0.5,
+                "instructions": "Be kind.",
+            },
+            "instructions, temperature would have no effect: no node of graph 'hand-on'",
+        ),
+        (
             once("mine"),
             {"callbacks": {"mine": requests_a_stop}},
             "answers with Changes; found StopRequested",

@@ -250,7 +250,7 @@ async def test_a_run_is_resumed_by_its_id_with_the_tools_it_added() -> None:
     before = await store.load("r")
     for tools, missing in (([read], "'extra', 'other_extra'"), ([read, extra], "'other_extra'")):
         said = ScriptedModel(["done"])
-        with pytest.raises(ConfigError, match=f"not here: {missing}. .*`tools`"):
+        with pytest.raises(ConfigError, match=f"this agent lacks: {missing}. .*`tools`"):
             await agent(said, tools).resume("r", approvals={"c0.0": True})
         assert [] == said.requests
     assert before == await store.load("r")
