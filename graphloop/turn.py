@@ -27,6 +27,7 @@ from .values import (
 )
 
 __all__ = [
+    "RUN",
     "SCREEN",
     "BranchRun",
     "CallVerdict",
@@ -61,6 +62,10 @@ class CallVerdict(Struct, frozen=True, gc=False):
     asked_at: float | None = None
     took_s: float | None = None
     by: str = ""
+
+
+RUN: Final = CallVerdict("run")
+"""The verdict on a call that may run as the model wrote it, without a person's approval."""
 
 
 class BranchRun(Struct, frozen=True, gc=False):

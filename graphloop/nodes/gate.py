@@ -25,7 +25,7 @@ from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide, denial, refuse_shadowed, rule_text, untold
 from ..rules import Wanted, describe_rule, foreseen, refusal
 from ..run import Run, evolve
-from ..turn import CallVerdict, Turn
+from ..turn import RUN, CallVerdict, Turn
 from ..values import ToolCall, call_key, call_place
 from .frozen_fields import FrozenFields
 
@@ -35,7 +35,6 @@ S = TypeVar("S")
 
 GateOutcome: TypeAlias = Settled | Aborted
 
-RUN: Final = CallVerdict("run")
 ANSWERED: Final = CallVerdict("answered")
 CLEAR: Final = CallCheck()
 SETTLED: Final = Settled()
