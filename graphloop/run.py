@@ -389,10 +389,10 @@ def _answered(run: Run[S], event: Cancelled) -> Turn:
     agents = {tool.name for tool in turn.tools if tool.kind == "agent"}
     results = list(turn.results or (None,) * len(turn.calls))
     for place, call in enumerate(turn.calls):
-        if not turn.started >> place & 1 or results[place] is not None:
+        key = call_key(turn.number, place)
+        if key not in turn.started or results[place] is not None:
             continue
         if place in turn.again or place not in surely_not:
             told = STOPPED if call.name in agents else INTERRUPTED
-            key = call_key(turn.number, place)
             results[place] = ToolResult(key, call.id, call.name, told, "unknown")
     return evolve(turn, results=tuple(results)) if any(results) else turn

@@ -19,7 +19,7 @@ answer no effect and leave the run at its node: `Queued`, `EffectsStarted`, `Res
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, get_args
 
 from msgspec import Struct
@@ -323,33 +323,36 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
         # The node has asked for nothing new: it waits on for its earlier effects.
         return Step(event, run if run.node == node else evolve(run, node=node), ())
     turn, number, pending = run.turn, run.next_effect, {**run.pending}
-    started = turn.started  # The positions of calls, as bits: one new turn for all new calls.
+    keys: list[str] = []
     for effect in effects:
         kind = type(effect)
         if kind not in ANSWERS or effect.id != number:
             raise _broken(graph, node, *_unfit_effect(effect, number))
-        if kind in MAY_RUN_A_CALL and turn.calls:
-            started = _started(graph, node, turn, started, effect.key)  # type: ignore[union-attr]  # As `kind` says.
+        if kind in MAY_RUN_A_CALL:
+            keys.append(effect.key)  # type: ignore[union-attr]  # As `kind` says.
         pending[number] = effect
         number += 1
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
-    if started != turn.started:
-        turn = evolve(turn, started=started)
+    if keys and turn.calls:
+        turn = evolve(turn, started=_started(graph, node, turn, keys))
     waiting = evolve(run, node=node, pending=pending, next_effect=number, turn=turn)
     return Step(event, waiting, effects)
 
 
-def _started(graph: NodeGraph[S], node: str, turn: Turn, started: int, key: str) -> int:
-    """Return the started calls, with the call of this key added if it is a call of the turn."""
-    place = turn.place_of(key)
-    if place is None:
-        return started
-    has_started = started >> place & 1 and place not in turn.again
-    if has_started or (turn.results and any(turn.results[place : place + 1])):
-        found = f"asked for call {key}, which has started or has its result."
-        raise _broken(graph, node, found, "ask for each call of a turn once.")
-    return started | 1 << place
+def _started(graph: NodeGraph[S], node: str, turn: Turn, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of the turn's started effects, with these keys of new effects added."""
+    started = [*turn.started]
+    for key in keys:
+        has_started = key in started
+        place = turn.place_of(key) if has_started or turn.results else None
+        if place is not None:
+            is_over = any(turn.results[place : place + 1])
+            if is_over or (has_started and place not in turn.again):
+                found = f"asked for call {key}, which has started or has its result."
+                raise _broken(graph, node, found, "ask for each call of a turn once.")
+        started.append(key)
+    return tuple(started)
 
 
 def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object) -> tuple[str, str]:

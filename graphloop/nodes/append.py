@@ -88,8 +88,11 @@ class Append(FrozenFields):
         results: tuple[ToolResult, ...] = turn.results  # type: ignore[assignment]  # The next line finds a None.
         if len(results) < len(turn.calls) or None in turn.results:
             results = _paired(turn, reply)
-        ending = turn.tools.ending
-        answer = _handed_off(ending, results) if ending else ()
+        answer: tuple[AssistantMessage, ...] = ()
+        ending, ends = turn.tools.ending, False
+        if ending:
+            answer = _handed_off(ending, results)
+            ends = bool(answer) or _ends(ending, results)
         kept = (message, *results, *answer, *turn.notes) if message.parts else turn.notes
         if turn.number < 0:
             new, steps = _new(turn, results, kept), record.steps
@@ -112,7 +115,6 @@ class Append(FrozenFields):
             counters=counters,
             record=evolve(record, added=added, steps=steps, measured=measured),
         )
-        ends = bool(answer) or (bool(ending) and _ends(ending, results))
         return self._leave(run, turn, reply, ends=ends)
 
     def on(
