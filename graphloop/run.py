@@ -25,6 +25,7 @@ from .values import Message, ToolResult, UserMessage, call_key, evolve
 
 __all__ = [
     "INTERRUPTED",
+    "NO_COUNTS",
     "STOPPED",
     "Counters",
     "EndReason",
@@ -72,20 +73,21 @@ class History(Sequence[T], Generic[T]):
 
     def append(self, *items: T) -> History[T]:
         """Return a history with `items` added at its end; this history stays unchanged."""
+        return self.extend(items)
+
+    def extend(self, items: tuple[T, ...]) -> History[T]:
+        """Return a history with the items of a tuple added, as `append` does for arguments."""
         blocks, tail = self._blocks, self._tail + items
         if len(tail) >= BLOCK:
             more = History(tail)
-            blocks = blocks.append(*more._blocks or ()) if blocks else more._blocks
+            blocks = blocks.extend(tuple(more._blocks or ())) if blocks else more._blocks
             tail = more._tail
         longer = object.__new__(type(self))
         longer._blocks, longer._tail, longer._size = blocks, tail, self._size + len(items)
         return longer
 
     def starts_with(self, older: History[T]) -> bool:
-        """Whether `older` is the beginning of this history.
-
-        Shared blocks are compared by identity, so the comparison visits blocks, not messages.
-        """
+        """Whether `older` is the beginning of this history; shared blocks are not read."""
         mine, known = self._blocks, older._blocks
         if not (known is None or known is mine or (mine and mine.starts_with(known))):
             return False
@@ -228,6 +230,9 @@ class Counters(Struct, frozen=True, gc=False):
     pauses: int = 0
 
 
+NO_COUNTS: Final = Counters()
+
+
 class RuleState(Struct, frozen=True, gc=False):
     """The state of a run's temporal rules, and the keys of the calls that the rules counted."""
 
@@ -293,7 +298,7 @@ class Run(Struct, Generic[S], frozen=True, kw_only=True, gc=False):
     started: frozenset[int] = frozenset()
     spent: Spent = NOTHING_SPENT
     inbox: Inbox = Inbox()
-    counters: Counters = Counters()
+    counters: Counters = NO_COUNTS
     watch: RuleState = RuleState()
     record: Record = Record()
     ending: Ending | None = None
@@ -330,8 +335,8 @@ def ended_by(run: Run[S], ending: Ending | None) -> Run[S]:
 
 def with_messages(run: Run[S], *messages: Message) -> Run[S]:
     """Return the run with messages appended to its conversation and to its record."""
-    record = evolve(run.record, added=run.record.added.append(*messages))
-    return evolve(run, messages=run.messages.append(*messages), record=record)
+    record = evolve(run.record, added=run.record.added.extend(messages))
+    return evolve(run, messages=run.messages.extend(messages), record=record)
 
 
 def with_conversation(run: Run[S], messages: Iterable[Message]) -> Run[S]:
@@ -357,13 +362,7 @@ STOPPED = (
 
 
 def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
-    """Return the run after a stop: without pending effects, and with an ending.
-
-    Args:
-        run: the run before the stop.
-        event: the stop.
-        spent: the spending before the stop, to which this adds the event's and all started calls.
-    """
+    """Return the run with an ending for a stop; adds its usage and all started calls to `spent`."""
     started = [one for at, one in run.pending.items() if at not in event.unbegun]
     calls = [one.call.name for one in started if isinstance(one, CallTool)]
     tools = sum(name not in run.setup.own for name in calls)
@@ -391,10 +390,10 @@ def _answered(run: Run[S], event: Cancelled) -> Turn:
     agents = {tool.name for tool in turn.tools if tool.kind == "agent"}
     results = list(turn.results or (None,) * len(turn.calls))
     for place, call in enumerate(turn.calls):
-        if not turn.started >> place & 1 or results[place] is not None:
+        key = call_key(turn.number, place)
+        if key not in turn.started or results[place] is not None:
             continue
         if place in turn.again or place not in surely_not:
             told = STOPPED if call.name in agents else INTERRUPTED
-            key = call_key(turn.number, place)
             results[place] = ToolResult(key, call.id, call.name, told, "unknown")
     return evolve(turn, results=tuple(results)) if any(results) else turn

@@ -159,7 +159,8 @@ class Spent(Struct, frozen=True, gc=False):
             self.unpriced_calls + (cost_usd is None or untold),
             self.seconds + seconds,
             self.agent_calls,
-            self.unreported_calls + (untold or not usage.total_tokens),
+            # Most usage has output tokens; only without any, all tokens are summed.
+            self.unreported_calls + (untold or not (usage.output_tokens or usage.total_tokens)),
         )
 
     def __add__(self, other: Spent) -> Spent:

@@ -19,8 +19,8 @@ answer no effect and leave the run at its node: `Queued`, `EffectsStarted`, `Res
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar, get_args
 
 from msgspec import Struct
 
@@ -68,6 +68,8 @@ S = TypeVar("S")
 SETTLE_MAX = 1_000
 """The most transitions after one event; more of them mean a cycle that never waits."""
 
+TRANSITIONS: Final = range(SETTLE_MAX)
+
 ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
     AskHuman: Decided,
     CallModel: ModelReplied,
@@ -88,6 +90,11 @@ NOT_WORKING: Final = frozenset({AskHuman, AwaitCaller, StartRun})
 NONE_PENDING: Final[Mapping[int, Effect]] = {}
 NONE_STARTED: Final = frozenset[int]()
 """No pending and no started effects, shared so that no event has to create its own."""
+
+Reporting: TypeAlias = EffectsStarted | ToolReturned | ToolAsked | EffectFailed | ChildEnded
+
+REPORTING: Final[frozenset[type[Event]]] = frozenset(get_args(Reporting))
+"""Events with spending of their own; that of a `Cancelled` counts when the run is interrupted."""
 
 ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed, ToolAsked})
 """The event types of `Answering`; a look at the type is much faster than `isinstance`."""
@@ -210,12 +217,12 @@ def _noted(run: Run[S], event: Event) -> Run[S]:
 
 def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
     """Return the run's spending plus the time since its last event and the usage in this event."""
-    spent, elapsed_s = run.spent, 0.0
-    if event.at > run.at:
+    spent, at, elapsed_s = run.spent, event.at, 0.0
+    if at > run.at:
         for effect in run.pending.values():
             # Waiting for others is not working time.
             if type(effect) not in NOT_WORKING and not (type(effect) is CallTool and effect.client):
-                elapsed_s = event.at - run.at
+                elapsed_s = at - run.at
                 break
     if type(event) is ModelReplied:
         return spent.with_model_call(event.reply.usage, event.cost_usd, elapsed_s)
@@ -225,16 +232,15 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
         has_run = type(event) is not ToolAsked and answered.call.name not in run.setup.own
         calls = spent.tool_calls + has_run
         spent = evolve(spent, tool_calls=calls, seconds=seconds)
-        answering: ToolReturned | ToolAsked | EffectFailed = event  # type: ignore[assignment]  # As `ANSWERS` says.
-        own = answering.spent
-        return spent if own is NOTHING_SPENT else spent + own
-    if elapsed_s:
+    elif type(answered) is StartRun:
+        calls = spent.agent_calls + run.turn.has_call(answered.key)
+        spent = evolve(spent, agent_calls=calls, seconds=seconds)
+    elif elapsed_s:
         spent = evolve(spent, seconds=seconds)
-    if type(event) is EffectsStarted:
-        return spent if event.spent is NOTHING_SPENT else spent + event.spent
-    if type(event) is ChildEnded or type(event) is EffectFailed:
-        called = type(answered) is StartRun and run.turn.has_call(answered.key)
-        return spent + event.spent + Spent(agent_calls=called)
+    if type(event) in REPORTING:
+        reporting: Reporting = event  # type: ignore[assignment]  # As `REPORTING` says.
+        own = reporting.spent
+        return spent if own is NOTHING_SPENT else spent + own
     return spent
 
 
@@ -255,7 +261,7 @@ def _settle(
     if run.watch.monitor.automata:
         nodes = WatchedNodes(graph)  # The same nodes; each also enforces the run's temporal rules.
     table, node, cancelled = graph.table, run.node, type(event) is Cancelled
-    for _ in range(SETTLE_MAX):
+    for _ in TRANSITIONS:
         try:
             if heard is None:
                 reaction = nodes[node].enter(run)
@@ -267,8 +273,9 @@ def _settle(
                 error.add_note(f"the node before it left with {run!r} in place of a run")
             raise
         if type(reaction) is Leave:
-            run, target = reaction.run, table[node].get(type(reaction.outcome))
-            if target is None or target == "END":
+            run = reaction.run
+            target = table[node].get(type(reaction.outcome), "END")
+            if target == "END":
                 return _end(graph, event, node, run, reaction.outcome)
             node = target
             continue
@@ -317,33 +324,36 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
         # The node has asked for nothing new: it waits on for its earlier effects.
         return Step(event, run if run.node == node else evolve(run, node=node), ())
     turn, number, pending = run.turn, run.next_effect, {**run.pending}
-    started = turn.started  # The positions of calls, as bits: one new turn for all new calls.
+    keys: list[str] = []
     for effect in effects:
         kind = type(effect)
         if kind not in ANSWERS or effect.id != number:
             raise _broken(graph, node, *_unfit_effect(effect, number))
-        if kind in MAY_RUN_A_CALL and turn.calls:
-            started = _started(graph, node, turn, started, effect.key)  # type: ignore[union-attr]  # As `kind` says.
+        if kind in MAY_RUN_A_CALL:
+            keys.append(effect.key)  # type: ignore[union-attr]  # As `kind` says.
         pending[number] = effect
         number += 1
     if not pending:
         raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
-    if started != turn.started:
-        turn = evolve(turn, started=started)
+    if keys and turn.calls:
+        turn = evolve(turn, started=_started(graph, node, turn, keys))
     waiting = evolve(run, node=node, pending=pending, next_effect=number, turn=turn)
     return Step(event, waiting, effects)
 
 
-def _started(graph: NodeGraph[S], node: str, turn: Turn, started: int, key: str) -> int:
-    """Return the started calls, with the call of this key added if it is a call of the turn."""
-    place = turn.place_of(key)
-    if place is None:
-        return started
-    has_started = started >> place & 1 and place not in turn.again
-    if has_started or any(turn.results[place : place + 1]):
-        found = f"asked for call {key}, which has started or has its result."
-        raise _broken(graph, node, found, "ask for each call of a turn once.")
-    return started | 1 << place
+def _started(graph: NodeGraph[S], node: str, turn: Turn, keys: Sequence[str]) -> tuple[str, ...]:
+    """Return the keys of the turn's started effects, with these keys of new effects added."""
+    started = [*turn.started]
+    for key in keys:
+        has_started = key in started
+        place = turn.place_of(key) if has_started or turn.results else None
+        if place is not None:
+            is_over = any(turn.results[place : place + 1])
+            if is_over or (has_started and place not in turn.again):
+                found = f"asked for call {key}, which has started or has its result."
+                raise _broken(graph, node, found, "ask for each call of a turn once.")
+        started.append(key)
+    return tuple(started)
 
 
 def _unfit_leave(row: Mapping[type[Outcome], str], run: object, outcome: object) -> tuple[str, str]:

@@ -27,6 +27,7 @@ from .values import (
 )
 
 __all__ = [
+    "RUN",
     "SCREEN",
     "BranchRun",
     "CallVerdict",
@@ -61,6 +62,10 @@ class CallVerdict(Struct, frozen=True, gc=False):
     asked_at: float | None = None
     took_s: float | None = None
     by: str = ""
+
+
+RUN: Final = CallVerdict("run")
+"""The verdict on a call that may run as the model wrote it, without a person's approval."""
 
 
 class BranchRun(Struct, frozen=True, gc=False):
@@ -171,25 +176,33 @@ class Turn(Struct, frozen=True, gc=False):
 
     Attributes:
         number: the number of the turn, counted from 0; -1 before the first turn.
+        reply: the model's reply, until the turn has ended.
+        calls: the tool calls of the reply, in request order; a node may have changed them.
+        verdicts: the gates' verdict on each call; empty before the first verdict.
+        results: the result of each call; None until the call has a result. Empty until a call has
+            one.
+        started: the keys of the effects that run calls, of those that nodes have asked for.
+        asked: whether a model has answered, or has failed after its last retry.
+        checked: the calls that `checks` is about; a node may have changed `calls` since.
+        checks: the checks that came with the reply, in request order; empty for none.
+        usage: the usage of the turn's model calls, including retried attempts.
+        recorded: whether the turn has ended, and the run's record has it.
+        notes: messages to append after the results, such as feedback or a caller's messages.
+        tools: the tools on offer.
+        tool_choice: the tools that the model may or must call.
+        model: the label of the model to ask in this turn; empty for the usual one.
+        max_tokens: the token limit of this turn's replies; None for that of the settings.
         retries: how often the model was asked again in this turn.
         fallbacks: how many models have failed in this turn.
-        asked: whether a model has answered, or has failed after its last retry.
         cut: the reply that ended at its token limit, while the model is asked for a longer reply.
         compacted: whether the history was made shorter for this turn.
         dropped: whether the caller replaced the conversation, and the reply with it.
-        recorded: whether the turn has ended, and the run's record has it.
         beyond_budget: the names of used-up budget limits because of which calls were refused.
         given: the positions of calls whose results came with the initial conversation.
-        results: the result of each call, in request order; None until the call has a result.
-            Empty until a call has one.
-        started: the positions of the started calls, as a bit mask.
         waiting: the calls that cannot start yet, by tool.
         again: the positions of calls that run a second time, because the first may have happened.
-        checked: the calls that `checks` is about; a node may have changed `calls` since.
-        checks: the checks that came with the reply, in request order; empty for none.
         gated: the rules of the gates that have decided about the calls; they apply to edited calls
             as well.
-        notes: messages to append after the results, such as feedback or a caller's messages.
         branches: the child runs that answer together in the model's place.
         abandoned: whether no node needs the pending effects any longer; the driver ends them.
         dialogue: the requests of the current node's generator.
@@ -197,35 +210,37 @@ class Turn(Struct, frozen=True, gc=False):
     """
 
     number: int = -1
-    tools: ToolSpecs = ToolSpecs()
-    tool_choice: ToolChoice = ToolChoice()
-    model: str = ""
-    max_tokens: int | None = None
-    retries: int = 0
-    fallbacks: int = 0
-    asked: bool = False
-    compacted: bool = False
-    dropped: bool = False
-    recorded: bool = False
-    beyond_budget: tuple[str, ...] = ()
-    given: frozenset[int] = frozenset()
+    # Set in each turn with calls; first, because msgspec finds the first fields soonest.
     reply: Reply | None = None
     calls: tuple[ToolCall, ...] = ()
     verdicts: tuple[CallVerdict | None, ...] = ()
     results: tuple[ToolResult | None, ...] = ()
-    started: int = 0
+    started: tuple[str, ...] = ()
+    asked: bool = False
+    checked: tuple[ToolCall, ...] = ()
+    checks: tuple[CallCheck, ...] = ()
+    usage: Usage = NO_USAGE
+    recorded: bool = False
+    notes: tuple[Message, ...] = ()
+    tools: ToolSpecs = ToolSpecs()
+    tool_choice: ToolChoice = ToolChoice()
+    # Set in few turns.
+    model: str = ""
+    max_tokens: int | None = None
+    retries: int = 0
+    fallbacks: int = 0
+    cut: Reply | None = None
+    compacted: bool = False
+    dropped: bool = False
+    beyond_budget: tuple[str, ...] = ()
+    given: frozenset[int] = frozenset()
     waiting: tuple[Queue, ...] = ()
     again: frozenset[int] = frozenset()
     gated: tuple[tuple[Rule, ...], ...] = ()
-    notes: tuple[Message, ...] = ()
     branches: tuple[BranchRun, ...] = ()
-    usage: Usage = NO_USAGE
-    cut: Reply | None = None
     abandoned: bool = False
     dialogue: Dialogue | None = None
     screening: Screening | None = None
-    checked: tuple[ToolCall, ...] = ()
-    checks: tuple[CallCheck, ...] = ()
 
     def place_of(self, key: str) -> int | None:
         """Return the position of the call with this key; None if the turn has no such call."""

@@ -18,7 +18,7 @@ from ..events import Event
 from ..limits import answer
 from ..node_protocol import Leave, Reaction, outcomes_of
 from ..outcomes import Aborted, AnsweredCalls, Final, Refused, Resend
-from ..run import Counters, Ending, EndReason, Measured, Run, ended_by, evolve
+from ..run import NO_COUNTS, Counters, Ending, EndReason, Measured, Run, ended_by, evolve
 from ..turn import SCREEN, StepResult, Turn
 from ..values import (
     AssistantMessage,
@@ -49,12 +49,13 @@ CANCELLED = "Not run: the run was cancelled."
 
 ANSWERED_CALLS = AnsweredCalls()
 
+PAUSE = FinishReason.PAUSE
+
 REFUSED = {FinishReason.REFUSAL, FinishReason.CONTENT_FILTER}
 
 BROKEN_OFF = {EndReason.ABORTED, EndReason.TIMEOUT, EndReason.ERROR}
 
 NO_PLACES = frozenset[int]()
-NO_COUNTS = Counters()
 
 ENDS = {
     FinishReason.LENGTH: EndReason.LENGTH,
@@ -87,31 +88,33 @@ class Append(FrozenFields):
         results: tuple[ToolResult, ...] = turn.results  # type: ignore[assignment]  # The next line finds a None.
         if len(results) < len(turn.calls) or None in turn.results:
             results = _paired(turn, reply)
-        ending = turn.tools.ending
-        answer = _handed_off(ending, results) if ending else ()
+        answer: tuple[AssistantMessage, ...] = ()
+        ending, ends = turn.tools.ending, False
+        if ending:
+            answer = _handed_off(ending, results)
+            ends = bool(answer) or _ends(ending, results)
         kept = (message, *results, *answer, *turn.notes) if message.parts else turn.notes
         if turn.number < 0:
             new, steps = _new(turn, results, kept), record.steps
         else:
             ended = StepResult(turn.number, reply, turn.calls, results, turn.usage, kept)
-            new, steps = kept, record.steps.append(ended)
-        counters, is_usual = run.counters, reply.finish_reason is not FinishReason.PAUSE
+            new, steps = kept, record.steps.extend((ended,))
+        counters, is_usual = run.counters, reply.finish_reason is not PAUSE
         for result in results:
             is_usual = is_usual and result.status == "ok"
-        if not is_usual or counters != NO_COUNTS:
+        if not is_usual or counters is not NO_COUNTS:
             counters = _counted(counters, reply, results)
         measured, tokens = record.measured, reply.usage.total_tokens
         if tokens:
             measured = Measured(len(run.messages) + 1, tokens)
-        added = record.added.append(*new)
+        added = record.added.extend(new)
         run = evolve(
             run,
-            messages=run.messages.append(*kept),
+            messages=run.messages.extend(kept),
             turn=_closed(turn, recorded=turn.number >= 0),
             counters=counters,
             record=evolve(record, added=added, steps=steps, measured=measured),
         )
-        ends = bool(answer) or (bool(ending) and _ends(ending, results))
         return self._leave(run, turn, reply, ends=ends)
 
     def on(
@@ -132,10 +135,10 @@ class Append(FrozenFields):
             steps = steps.append(ended)
         run = evolve(
             run,
-            messages=run.messages.append(*turn.notes),
+            messages=run.messages.extend(turn.notes),
             turn=_closed(turn, recorded=dropped is not None),
             counters=_counted(run.counters, dropped, ran),
-            record=evolve(record, added=record.added.append(*turn.notes), steps=steps),
+            record=evolve(record, added=record.added.extend(turn.notes), steps=steps),
         )
         if turn.dropped:
             # Open calls of the caller's conversation go into the turn, not into the history: each
@@ -161,7 +164,7 @@ class Append(FrozenFields):
         waiting = turn.notes or run.inbox.steering
         if turn.verdicts and (waiting or not ends):
             return Leave(run, ANSWERED_CALLS)
-        if waiting or (finish is FinishReason.PAUSE and not turn.calls):
+        if waiting or (finish is PAUSE and not turn.calls):
             return Leave(run, Resend())
         reason = ENDS.get(finish, EndReason.COMPLETED)
         if reason is EndReason.COMPLETED and reply.message.is_blank:
@@ -232,7 +235,7 @@ def _counted(counters: Counters, reply: Reply | None, results: tuple[ToolResult,
     """Return the counters after a turn: pauses, failed turns of each tool, all-denied turns."""
     pauses = counters.pauses
     if reply is not None:
-        pauses = pauses + 1 if reply.finish_reason is FinishReason.PAUSE else 0
+        pauses = pauses + 1 if reply.finish_reason is PAUSE else 0
     tool_errors = _errors(counters.tool_errors, results)
     denials = _denials(counters.denials, results)
     return evolve(counters, tool_errors=tool_errors, denials=denials, pauses=pauses)

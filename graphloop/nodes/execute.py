@@ -35,7 +35,7 @@ from ..outcomes import Aborted, Done, Held
 from ..rules import describe_rule
 from ..run import Run, evolve
 from ..spending import whole_number
-from ..turn import CallVerdict, Queue, Turn
+from ..turn import RUN, CallVerdict, Queue, Turn
 from ..values import (
     Message,
     ResultStatus,
@@ -57,7 +57,6 @@ ExecuteOutcome: TypeAlias = Done | Held | Aborted
 
 NOT_AGAIN: Final = "It is not known whether this call took effect; it is not run again."
 DONE: Final = Done()
-RUN: Final = CallVerdict("run")
 NO_GATE: Final = "Not run: no gate has let this call through."
 
 

@@ -11,7 +11,7 @@ strictest verdict holds, and a person is asked about each call once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
@@ -25,7 +25,7 @@ from ..outcomes import Aborted, Settled
 from ..policy import Rule, decide, denial, refuse_shadowed, rule_text, untold
 from ..rules import Wanted, describe_rule, foreseen, refusal
 from ..run import Run, evolve
-from ..turn import CallVerdict, Turn
+from ..turn import RUN, CallVerdict, Turn
 from ..values import ToolCall, call_key, call_place
 from .frozen_fields import FrozenFields
 
@@ -35,7 +35,6 @@ S = TypeVar("S")
 
 GateOutcome: TypeAlias = Settled | Aborted
 
-RUN: Final = CallVerdict("run")
 ANSWERED: Final = CallVerdict("answered")
 CLEAR: Final = CallCheck()
 SETTLED: Final = Settled()
@@ -89,7 +88,7 @@ class Gate(FrozenFields):
         calls, is_new = turn.calls, not turn.verdicts and not turn.results
         for call in calls:
             is_new = is_new and call.name in offered
-        places: Sequence[int] = range(len(calls))
+        places: tuple[int, ...] = ()  # All of them, if each call is new.
         if not is_new:
             held = [one for one in turn.verdicts if one is not None and one.kind == "held"]
             if any(one.gate == self.name for one in held):
@@ -99,13 +98,14 @@ class Gate(FrozenFields):
             # Before any verdict, each call has the arguments that the model wrote.
             said = turn.verdicts or (None,) * len(calls)
             calls = tuple([_as_decided(turn.calls[at], said[at]) for at in places])
-        if not places:
+        if not calls:
             return Leave(run, SETTLED)
         if self.rules and self.rules not in turn.gated:
             run = evolve(run, turn=evolve(turn, gated=(*turn.gated, self.rules)))
         if turn.checks and turn.checked == calls:
             return self._judged(run, turn.checks)
-        return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, tuple(places)),))
+        places = places or tuple(range(len(calls)))
+        return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, places),))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, GateOutcome]:
         """Turn checks into verdicts or approval requests, and people's decisions into verdicts."""

@@ -30,7 +30,7 @@ from ..outcomes import (
     Truncated,
 )
 from ..run import Ending, EndReason, Run, ended_by, evolve
-from ..spending import Spent
+from ..spending import NO_USAGE, Spent
 from ..turn import Turn
 from ..values import FinishReason, ModelRequest, Reply, ToolCall
 from .frozen_fields import FrozenFields
@@ -116,7 +116,7 @@ class ModelCall(FrozenFields):
             waiting=(),
             gated=(),
             given=NO_PLACES,
-            usage=turn.usage + reply.usage,
+            usage=reply.usage if turn.usage is NO_USAGE else turn.usage + reply.usage,
         )
         run, outcome = evolve(run, turn=turn), _sort(reply, calls)
         if run.setup.attended and isinstance(outcome, OFFERED):
@@ -172,6 +172,8 @@ TOO_LARGE: Final = frozenset({"RequestRejected", "ContextOverflow"})
 
 CALLS: Final = Calls()
 
+TOOL_CALLS: Final = FinishReason.TOOL_CALLS
+
 CUT: Final = frozenset({FinishReason.LENGTH, FinishReason.OTHER})
 """Finish reasons of a reply that may end inside a call, even if its arguments look complete."""
 
@@ -185,7 +187,7 @@ def _resorted(turn: Turn) -> ModelCallOutcome:
 
 def _sort(reply: Reply, calls: tuple[ToolCall, ...]) -> ModelCallOutcome:
     finish = reply.finish_reason
-    if finish is FinishReason.TOOL_CALLS and calls:
+    if finish is TOOL_CALLS and calls:
         return CALLS
     if finish in DECIDED:
         return DECIDED[finish]

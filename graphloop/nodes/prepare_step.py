@@ -76,8 +76,8 @@ class PrepareStep(FrozenFields):
 
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and invoke the user's function if there is one."""
-        last, setup, tools = run.turn, run.setup, run.setup.tools
-        assert isinstance(tools, ToolSpecs), "a setup makes them so"
+        last, setup = run.turn, run.setup
+        tools: ToolSpecs = setup.tools  # type: ignore[assignment]  # A setup makes them so.
         if self.active_tools is not None:
             tools = _offered(tools, self.active_tools)
         # A conversation that ends in a user message has no open calls.

@@ -136,7 +136,7 @@ class StopCheck(FrozenFields):
         if turn.number + 1 >= most or len(run.record.steps) >= most:
             tripped.append((EndReason.MAX_STEPS, "max_steps"))
         # A spent call budget ends the run only if a call was refused for it.
-        if limits := (*setup.budget.tripped(run.spent), *turn.beyond_budget):
+        if limits := setup.budget.tripped(run.spent) + turn.beyond_budget:
             tripped += [(EndReason.BUDGET, limit) for limit in limits]
         if counters.pauses > self.max_pauses:
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))

@@ -31,7 +31,7 @@ TURN = Turn(
     number=0,
     tools=ToolSpecs((spec("read"), spec("ask", "agent"))),
     calls=(call(), call("ask"), call(), call()),
-    started=0b0111,
+    started=("c0.0", "c0.1", "c0.2"),
     results=(FINE, None, None, None),
 )
 CHILD = StartRun(4, "c0.1", "ask", "{}", ())
@@ -57,7 +57,7 @@ def results(turn: Turn, stop: Cancelled, *pending: Effect) -> list[str]:
         (evolve(TURN, again=frozenset({2})), (4,), (CHILD,), ["ok", "", "unknown", ""]),
         # Another node wished for them, and kept no results.
         (evolve(TURN, results=()), (), (CHILD, TOOL), ["unknown", "unknown", "unknown", ""]),
-        (evolve(TURN, results=(), started=0), (), (), []),
+        (evolve(TURN, results=(), started=()), (), (), []),
     ],
 )
 def test_a_call_that_may_have_run_has_a_result_in_a_stopped_run(
