@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from typing import Generic, final
 
 from ..driver import ASK, AsyncDriver, InFlight, unseen_costs
@@ -357,7 +356,7 @@ class RunStream(Generic[OutputT_co, S]):
         log_warnings(self.run, messages)
         self._warnings += messages
         if self._result is not None:
-            self._result = replace(self._result, warnings=tuple(self._warnings))
+            self._result = evolve(self._result, warnings=tuple(self._warnings))
         if self._keep:
             self._parts += map(Warned, messages)
 
