@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from operator import sub
 from typing import Any, Final, Generic, final
 
@@ -59,8 +58,7 @@ ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
 
 
 @final
-@dataclass(frozen=True)
-class RunResult(Generic[OutputT_co, S]):
+class RunResult(Struct, Generic[OutputT_co, S], frozen=True):
     """The result of a run that ended or parked: its `output`, and the user's `state`.
 
     `RunResult[Person]` is the result of an agent with `output_type=Person`; `RunResult[str, Essay]`
@@ -82,16 +80,16 @@ class RunResult(Generic[OutputT_co, S]):
     """
 
     run: Run[S]
-    store: Store = field(compare=False)
+    store: Store
     before: Spent = Spent()
     warnings: tuple[str, ...] = ()
-    children: Mapping[str, Run[Any]] = field(default_factory=dict[str, Run[Any]])
+    children: Mapping[str, Run[Any]] = {}
     answers: tuple[OutputT_co, ...] | None = None
-    secret: bytes | None = field(default=None, compare=False)
-    added: tuple[AnyTool, ...] = field(default=(), compare=False)
-    opening: Sequence[Message] = field(default=(), compare=False)
-    instructed: bool = field(default=False, compare=False)
-    graph: NodeGraph[S] | None = field(default=None, compare=False)
+    secret: bytes | None = None
+    added: tuple[AnyTool, ...] = ()
+    opening: Sequence[Message] = ()
+    instructed: bool = False
+    graph: NodeGraph[S] | None = None
 
     def __repr__(self) -> str:
         steps = len(self.run.record.steps)
@@ -361,7 +359,7 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
             return self.driver.exception or failure_of(run, self.final)
         if self.final is None:
             return result
-        return replace(result, answers=answers_of(self.final, run))
+        return evolve(result, answers=answers_of(self.final, run))
 
 
 def shortfalls(run: Run[Any]) -> tuple[str, ...]:

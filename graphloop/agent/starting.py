@@ -292,7 +292,8 @@ def _read(
     A `ConfigError` about them is returned, not raised.
     """
     run_id, options = question.get("run_id"), terms.options
-    is_answered = any(question.get(name) is not None for name in ("approvals", "tool_results"))
+    approvals, results = question.get("approvals"), question.get("tool_results")
+    is_answered = approvals is not None or results is not None
     try:
         if terms.deps_needs or "deps" in question:
             terms.check_deps(question)

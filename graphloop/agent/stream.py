@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from typing import Generic, final
 
-from ..driver import AsyncDriver, InFlight, unseen_costs
+from ..driver import ASK, AsyncDriver, InFlight, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
@@ -238,9 +237,9 @@ class RunStream(Generic[OutputT_co, S]):
         at, parts, me = 0, self._parts, object()
         while True:
             if at < len(parts):
-                for part in parts[at:]:
+                new, at = parts[at:], len(parts)
+                for part in new:
                     yield part
-                    at += 1
             elif self._over:
                 return
             elif self._driven or (flight := self._flight) is None or flight.talk is None:
@@ -249,7 +248,9 @@ class RunStream(Generic[OutputT_co, S]):
                 # Until another reader comes, deltas need no detour over the driver's generator.
                 self._reader = me
                 while self._reader is me and (talk := flight.talk) is not None:
-                    said = talk(None)
+                    if (said := talk(None)) is ASK:
+                        await self._pull(at)
+                        break
                     if not is_delta(said):
                         said = await self._heard(flight, said)
                         if said is None:
@@ -262,7 +263,7 @@ class RunStream(Generic[OutputT_co, S]):
         """Return the delta that a model gives after a wait; None if there is no such delta."""
         self._driven = True
         try:
-            delta = said if isinstance(said, Restarted) else await flight.delta(said)
+            delta = said if isinstance(said, Restarted) else await flight.more(said)
         except BaseException as error:
             await self._break_off(error, iterated=False)
             raise
@@ -270,10 +271,9 @@ class RunStream(Generic[OutputT_co, S]):
             self._driven = False
             if self._rests is not None:
                 self._rests.set()
-        if not isinstance(delta, Restarted):
-            return delta
-        self._parts += () if self._view is None else self._view.show(delta)
-        return None
+        if isinstance(delta, Restarted) and self._view is not None:
+            self._parts += self._view.show(delta)
+        return delta if is_delta(delta) else None
 
     async def _answers(self) -> AsyncGenerator[object, None]:
         async for part in self._look():
@@ -346,8 +346,7 @@ class RunStream(Generic[OutputT_co, S]):
         uncounted = (run.spent.unpriced_calls > 0, run.spent.unreported_calls > 0)
         if self._uncounted != uncounted:
             self._uncounted = uncounted
-            if unseen := unseen_costs(opened.limits, run):
-                self._warn(*unseen)
+            self._warn(*unseen_costs(opened.limits, run))
         if (listener := opened.on_step_finish) is not None:
             reported, self._reported = self._reported, len(run.record.steps)
             for result in run.record.steps[reported:]:
@@ -357,7 +356,7 @@ class RunStream(Generic[OutputT_co, S]):
         log_warnings(self.run, messages)
         self._warnings += messages
         if self._result is not None:
-            self._result = replace(self._result, warnings=tuple(self._warnings))
+            self._result = evolve(self._result, warnings=tuple(self._warnings))
         if self._keep:
             self._parts += map(Warned, messages)
 

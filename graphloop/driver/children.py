@@ -28,13 +28,23 @@ from ..values import evolve
 from .models import Models
 from .ports import ChildRun, ChildStep, Parked, Ports, Resumption, Shown
 
-__all__ = ["ChildDriver", "ChildRuns", "EndsElsewhere", "child_ended", "child_unwanted"]
+__all__ = [
+    "NONE_TRIED",
+    "ChildDriver",
+    "ChildRuns",
+    "EndsElsewhere",
+    "child_ended",
+    "child_unwanted",
+]
 
 Watched: TypeAlias = AsyncGenerator[Step[Any] | Shown, None]
 
 UNCOUNTED: Final = "what it spends from now on is not counted here"
 
 UNWANTED: Final = "Stopped: its answer was not needed any more."
+
+NONE_TRIED: Final = frozenset[int]()
+"""No effects; a shared value, since each `frozenset()` would be a new one."""
 
 WITH_ANSWER: Final = frozenset({EndReason.COMPLETED, EndReason.STOP_CONDITION})
 """End reasons after which a child's last text is its answer, if it has text.
@@ -108,10 +118,10 @@ class ChildRuns(Struct, eq=False):
     _models: Models[Any]
     _driver_of: Callable[[ChildRun[Any], object], ChildDriver]
     known: Mapping[str, Resumption[Any]] = {}
-    tried: frozenset[int] = frozenset()
+    tried: frozenset[int] = NONE_TRIED
     drivers: dict[str, ChildDriver] = {}
     refused: dict[str, str] = {}
-    placed: set[str] = set()
+    placed: frozenset[str] = frozenset()
 
     @property
     def started(self) -> frozenset[str]:
@@ -312,7 +322,7 @@ class ChildRuns(Struct, eq=False):
         if started is not None:
             await self._ports.store.append(opened.run_id, 1, started)
         await self._ports.elsewhere.place(opened.run_id)
-        self.placed.add(key)
+        self.placed |= {key}
 
     async def _tell_to_end(self, run_id: str, event: Cancelled) -> None:
         """Put a cancellation into the mailbox of a child run that another driver may have."""

@@ -33,7 +33,7 @@ from ..questions import Pending, pending_of
 from ..run import Run
 from ..values import UserMessage, evolve
 from .cancellation import CancelScope, StepTimer
-from .children import ChildRuns, EndsElsewhere
+from .children import NONE_TRIED, ChildRuns, EndsElsewhere
 from .in_flight import InFlight, ObservedPerformer
 from .models import ModelCallInFlight, Models
 from .performer import Performer
@@ -63,13 +63,13 @@ class AsyncDriver(Generic[S]):
         self, graph: NodeGraph[S], ports: Ports[S], state: S, scope: CancelScope | None = None
     ) -> None:
         self._ports = ports
-        late = partial(self.abort, timeout=True)
-        timer = None if ports.step_s is None else StepTimer(ports.step_s, late)
+        step_s = ports.step_s
+        timer = None if step_s is None else StepTimer(step_s, partial(self.abort, timeout=True))
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
         self.children = children = ChildRuns(ports, models, partial(_driver_of, scope))
-        self._recorder = recorder = Recorder(graph, ports, state, scope, models, asks=children.asks)
+        self._recorder = recorder = Recorder(graph, ports, state, scope, models, children.asks)
         self.in_flight = InFlight(
             performer,
             lambda effect: (
@@ -218,18 +218,17 @@ class AsyncDriver(Generic[S]):
         self, run_id: str, first: Iterable[Event], *, resumed: bool = False
     ) -> AsyncGenerator[Seen[S], None]:
         scope, recorder, in_flight = self._scope, self._recorder, self.in_flight
-        in_flight.shared_at, self.children.tried = monotonic(), frozenset()
+        in_flight.shared_at, self.children.tried = monotonic(), NONE_TRIED
         scope.enter(asyncio.get_running_loop())
         recorder.run_id, recorder.is_parked = run_id, False
         async with recorder:
             try:
                 await self._open(first, resumed=resumed)
-                recorder.is_due = bool(recorder.unseen)
                 while True:
                     if recorder.is_due:
                         await recorder.keep()
-                        while recorder.unseen:
-                            yield recorder.unseen.pop(0)
+                    while recorder.unseen:
+                        yield recorder.unseen.pop(0)
                     item: Any = self._known()  # `SHOWN` tells what is shown from events.
                     if item is None and recorder.unsaved:
                         # Held steps are journaled before an effect starts or a step is yielded.
@@ -237,9 +236,10 @@ class AsyncDriver(Generic[S]):
                         continue
                     item = item or await self._next()
                     if type(item) in SHOWN:
-                        while item is not None:
+                        while type(item) in SHOWN:
                             yield item
-                            item = await in_flight.delta()
+                            item = await in_flight.more()
+                        recorder.heard += () if item is None else (item,)  # Messages come first.
                     elif item is not None:
                         await self._take(item)
                     else:

@@ -42,7 +42,6 @@ from .ports import SHOWN, ChildStep, Item, LeftOpen, Parked, Source, is_shown, i
 __all__ = ["Arrivals", "InFlight", "ObservedPerformer"]
 
 S = TypeVar("S")
-T = TypeVar("T")
 
 SHARE_S: Final = 0.005
 """Seconds after which a wait yields to other tasks, since sync functions and models never do."""
@@ -169,9 +168,9 @@ class InFlight(Struct, Generic[S], eq=False):
                     self.shared_at = monotonic()
                 if (effect := self._lone(run)) is not None:
                     heard = await self._performer.perform(effect, run)
-                elif (source := self.source) is not None:
-                    heard = await self._next_of_source(source)
-                else:
+                elif self.source is not None:
+                    heard = await self._next_of_source()
+                elif self.todo or self._scope.is_interrupted or not (heard := self._delivered()):
                     heard = await self._next_of_tasks(run)
         except LeftOpen:
             return None
@@ -182,25 +181,27 @@ class InFlight(Struct, Generic[S], eq=False):
             raise
         return None if type(heard) is Parked else heard
 
-    async def delta(self, said: object = ASK) -> Live | None:
-        """Return the next delta of a model that talks alone; None if `next` has to say what comes.
+    async def more(self, said: object = ASK) -> Live | Answering | None:
+        """Return the next item of a model that talks alone; None if `next` has to say what comes.
 
-        While a model talks, its reader asks nothing but the model. If `talk` returns no delta, the
-        reader passes the value to this method.
+        While a model talks, its reader asks nothing but the model. For what `talk` has yielded,
+        this method returns only the next delta: the driver asks for the answer.
 
         Raises:
             CancelledError: the caller was cancelled, as in `next`.
         """
-        if said is ASK and self.talk is None:
+        source, is_driver = self.source, said is ASK
+        if not isinstance(source, ModelCallInFlight) or (is_driver and self.talk is None):
             return None
-        source = self.source
-        assert isinstance(source, ModelCallInFlight), "only a model talks"
-        if source.answer is None:
-            with self._scope:
-                item = await source.__anext__(said)
-                if is_live(item):
-                    return item
-        self.talk = None
+        with self._scope:
+            item = source.answer or await source.__anext__(said)
+            if is_live(item):
+                return item
+            if is_driver and self.talk is not None and not isinstance(item, Parked):
+                self.talk = None
+                await self._next_of_source()  # It has the answer, and closes the source.
+                return item
+        self.talk = self.talk and _ask
         return None
 
     def begun(self, run: Run[S]) -> EffectsStarted | None:
@@ -273,12 +274,14 @@ class InFlight(Struct, Generic[S], eq=False):
             unheard += [item] if isinstance(item, Answering) and item.effect in tasks else []
         return unheard
 
-    async def _next_of_source(self, source: Source) -> Item:
+    async def _next_of_source(self) -> Item:
         """Return the next item of the only effect in flight; close the source after its answer.
 
         If this task is cancelled while the source closes, `close` returns the answer; if the driver
         interrupts it, the answer is void.
         """
+        source = self.source
+        assert source is not None, "the driver has looked"
         if isinstance(source, ModelCallInFlight):
             source.is_shown, source.share_s = self._stoppable, SHARE_S
         item = await source.__anext__()
@@ -288,10 +291,11 @@ class InFlight(Struct, Generic[S], eq=False):
                 self.talk = _ask if self._scope.is_timed else source.talk.send
             return item
         self.source = None
-        kept = [item] if isinstance(item, Answering) else []
-        self._unheard += kept
-        await source.aclose()
-        del self._unheard[len(self._unheard) - len(kept) :]
+        try:
+            await source.aclose()
+        except BaseException:
+            self._unheard += [item] if isinstance(item, Answering) else []
+            raise
         return item
 
     async def _next_of_tasks(self, run: Run[S]) -> Item | None:

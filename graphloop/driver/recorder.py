@@ -24,6 +24,8 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Any, Final, Generic, TypeVar, cast
 
+from msgspec import Struct
+
 from ..effects import CallModel
 from ..errors import Fenced, IllegalEvent, ProviderError, RunBusy, StoreError, UnknownRun
 from ..events import (
@@ -66,7 +68,7 @@ HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
 """Event types that may stay unsaved, because a resumed run can produce such events again."""
 
 
-class Recorder(Generic[S]):
+class Recorder(Struct, Generic[S], eq=False):
     """Applies and journals the events of one run; as a context manager, holds the run's lease.
 
     It is not an async generator: a closing event loop closes all generators at once. That could
@@ -81,7 +83,7 @@ class Recorder(Generic[S]):
         heard: the first events of a start or resume, and answers that wait for the `asides`.
         unsaved: the steps whose events are not journaled yet.
         unseen: the steps whose events are journaled, but that the driver has not yielded yet.
-        is_due: whether to save the unsaved steps, and yield the unseen ones, before the next event.
+        is_due: whether to save the unsaved steps before the next event.
         is_torn: whether the last append failed, so that its events may or may not be journaled.
         is_parked: whether the run waits for answers from outside, which its release records.
         seen: how many answers were read from the run's mailbox.
@@ -95,33 +97,32 @@ class Recorder(Generic[S]):
         asks: returns the pending questions of a run, which the store records on release.
     """
 
-    def __init__(
-        self,
-        graph: NodeGraph[S],
-        ports: Ports[S],
-        state: S,
-        scope: CancelScope,
-        models: Models[S],
-        *,
-        asks: Callable[[Run[S]], Sequence[Ask]] = lambda _: (),
-    ) -> None:
-        self.run: Run[S] | None = None
-        self.latest: Run[S] | None = None
-        self.run_id, self.seen = "", 0
-        self.asides: list[Event] = []
-        self.heard: list[Event] = []
-        self.unsaved, self.unseen = list[Step[S]](), list[Step[S]]()
-        self.is_torn = self.is_parked = self.is_due = False
-        self._graph = graph
-        self._ports = ports
-        self._state = state
-        self._scope = scope
-        self._models = models
-        self._asks = asks
-        # Cached by class: `isinstance` with a protocol checks every method each time.
-        self._leases = cast("Leases", ports.store) if _has_leases(type(ports.store)) else None
-        self._memory = ports.store if isinstance(ports.store, MemoryStore) else None
-        self._ends = False
+    _graph: NodeGraph[S]
+    _ports: Ports[S]
+    _state: S
+    _scope: CancelScope
+    _models: Models[S]
+    _asks: Callable[[Run[S]], Sequence[Ask]]
+    run: Run[S] | None = None
+    latest: Run[S] | None = None
+    run_id: str = ""
+    asides: list[Event] = []
+    heard: list[Event] = []
+    unsaved: list[Step[S]] = []
+    unseen: list[Step[S]] = []
+    is_due: bool = False
+    is_torn: bool = False
+    is_parked: bool = False
+    seen: int = 0
+    _leases: Leases | None = None
+    _memory: MemoryStore | None = None
+    _ends: bool = False
+
+    def __post_init__(self) -> None:
+        """Look at the abilities of the store; cached by class, since `isinstance` is slow here."""
+        store = self._ports.store
+        self._leases = cast("Leases", store) if _has_leases(type(store)) else None
+        self._memory = store if isinstance(store, MemoryStore) else None
 
     @property
     def is_ending(self) -> bool:
@@ -237,7 +238,6 @@ class Recorder(Generic[S]):
         self.latest = run = taken.run
         if self._memory is not None and self._memory.keep_next(self.run_id, run.seq, taken.event):
             self._are_kept([taken], [taken.event])
-            self.is_due = self._ports.shows_steps
         else:
             self.unsaved.append(taken)
             self.is_due = type(event) not in HOLDABLE or run.turn.abandoned or run.node == "END"

@@ -51,7 +51,6 @@ from .changes import (
     answer_of,
     before_first,
     calls_of,
-    closed_turn,
     compacted,
     cost_of,
     edit_of,
@@ -159,7 +158,8 @@ class PartView(Generic[S]):
         if self._unjudged is not None or run.turn.screening is not None:
             parts += self._judged(before, event, run)
         is_noted = before.record is not run.record
-        closed = closed_turn(before, run)
+        steps = run.record.steps
+        closed = None if before.record.steps is steps else steps[-1]
         if is_noted or before.turn.results is not run.turn.results:
             parts += self._results(run, closed)
         if is_noted or before.inbox is not run.inbox or not run.turn.asked:

@@ -7,10 +7,11 @@ it likes. A reader gets the first report, then at most one in `PERIOD_S`, and al
 from __future__ import annotations
 
 import asyncio
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Generator
 from typing import ClassVar, Final, Literal, final
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from ..errors import ConfigError
 from ..spending import is_number
@@ -35,8 +36,7 @@ class ToolProgress(Struct, frozen=True, tag_field="type", tag="tool-progress", g
     type: ClassVar[Literal["tool-progress"]] = "tool-progress"
 
 
-@final
-class ProgressReports:
+class ProgressReports(Struct, eq=False):
     """The reports of one call, of which a listener hears as many as it can use.
 
     Args:
@@ -45,24 +45,14 @@ class ProgressReports:
         tool_name: the name of the called tool.
     """
 
-    __slots__ = (
-        "_handle",
-        "_hear",
-        "_is_closed",
-        "_key",
-        "_latest",
-        "_loop",
-        "_next_at",
-        "_tool_name",
-    )
-
-    def __init__(self, hear: Callable[[ToolProgress], bool], key: str, tool_name: str) -> None:
-        self._hear, self._key, self._tool_name = hear, key, tool_name
-        self._loop = asyncio.get_running_loop()
-        self._latest: ToolProgress | None = None
-        self._handle: asyncio.Handle | None = None
-        self._next_at = 0.0
-        self._is_closed = False
+    _hear: Callable[[ToolProgress], bool]
+    _key: str
+    _tool_name: str
+    _loop: AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+    _latest: ToolProgress | None = None
+    _handle: asyncio.Handle | None = None
+    _next_at: float = 0.0
+    _is_closed: bool = False
 
     def tell(self, done: float, total: float | None, message: str) -> None:
         """Keep a report for the listener; any thread may call this.

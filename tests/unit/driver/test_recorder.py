@@ -72,7 +72,7 @@ def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
     """Return one of a run that has not begun, this deep below the top."""
     ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(), path=path)
     made = Recorder(
-        loop(), ports, None, CancelScope(), Models(ports, Performer(ports)), asks=lambda _: (ASK,)
+        loop(), ports, None, CancelScope(), Models(ports, Performer(ports)), lambda _: (ASK,)
     )
     made.run_id = "r"
     return made
