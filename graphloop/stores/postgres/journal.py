@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final, LiteralString
 
 from msgspec import Struct
 from msgspec.json import encode
@@ -12,7 +13,7 @@ from ..backlog import QueueLimits, Submission
 from ..base import Posted
 from ..journals import out_of_order
 from .leases import HeldRun, StoreWorker, fenced, notify
-from .schema import Link
+from .schema import CHANNEL, Link
 
 __all__ = [
     "NewEvents",
@@ -26,6 +27,19 @@ __all__ = [
     "stored_text",
     "why_refused",
 ]
+
+
+# The rows of `found` are the latest, also after a wait for the lock.
+POST: Final[LiteralString] = (
+    "WITH found AS (SELECT number, owner, status FROM run WHERE run_id = %(run_id)s AND begun "
+    "FOR UPDATE), written AS (INSERT INTO signal(run, key, signal_id, data) "
+    "SELECT number, %(key)s, %(signal_id)s, %(data)s FROM found ON CONFLICT DO NOTHING "
+    "RETURNING run AS number), woken AS (UPDATE run SET status = 'ready', updated = now_s() "
+    "FROM found JOIN written USING(number) WHERE run.number = found.number "
+    "AND found.owner IS NULL AND found.status = 'parked') "
+    "SELECT number, EXISTS(SELECT FROM written), "
+    "(SELECT pg_notify(%(channel)s, '') FROM written) FROM found"
+)
 
 
 class NewEvents(Struct, frozen=True, gc=False):
@@ -188,22 +202,16 @@ def append_unclaimed(
 def post_answer(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
     """Store `signal`, the id and the text of an answer, unless the key has an answer already.
 
-    The run's row is locked first, as `leases.release_run` locks it: of an answer and a release, the
-    second sees the first.
+    The statement locks the run's row first, as `leases.release_run` does: of an answer and a
+    release, the second sees the first.
     """
-    number, owner, status = _required(link, run_id)
     signal_id, data = signal
-    written = link.execute(
-        "INSERT INTO signal(run, key, signal_id, data) VALUES(%s, %s, %s, %s) "
-        "ON CONFLICT DO NOTHING",
-        (number, key, signal_id, data),
-    )
-    if written.rowcount == 1:
-        if owner is None and status == "parked":
-            link.execute(
-                "UPDATE run SET status = 'ready', updated = now_s() WHERE number = %s", (number,)
-            )
-        notify(link)
+    given = {"run_id": run_id, "key": key, "signal_id": signal_id, "data": data}
+    row = link.execute(POST, {**given, "channel": CHANNEL}).fetchone()
+    if row is None:
+        raise _unknown(run_id)
+    number, is_written, _ = row
+    if is_written:
         return "accepted"
     (first,) = link.execute(
         "SELECT signal_id FROM signal WHERE run = %s AND key = %s", (number, key)
@@ -213,8 +221,9 @@ def post_answer(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> P
 
 def record_target(link: Link, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
-    number, _, _ = _required(link, run_id)
-    link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
+    known = "UPDATE run SET target = %s WHERE run_id = %s AND begun"
+    if not link.execute(known, (target, run_id)).rowcount:
+        raise _unknown(run_id)
 
 
 def record_queues(link: Link, queues: Mapping[str, QueueLimits]) -> None:
@@ -239,8 +248,8 @@ def place(link: Link, run_id: str) -> None:
     )
     if placed.rowcount:
         notify(link)
-    else:
-        _required(link, run_id)
+    elif not link.execute("SELECT FROM run WHERE run_id = %s AND begun", (run_id,)).rowcount:
+        raise _unknown(run_id)
 
 
 def clear_refusals(link: Link, revisions: Collection[str]) -> None:
@@ -265,13 +274,8 @@ def _give_place(link: Link, number: int, place: Submission) -> None:
         )
 
 
-def _required(link: Link, run_id: str) -> tuple[int, str | None, str]:
-    row = link.execute(
-        "SELECT number, owner, status FROM run WHERE run_id = %s AND begun FOR UPDATE", (run_id,)
-    ).fetchone()
-    if row is None:
-        raise UnknownRun(f"no run {run_id!r} in this store")
-    return row[0], row[1], row[2]
+def _unknown(run_id: str) -> UnknownRun:
+    return UnknownRun(f"no run {run_id!r} in this store")
 
 
 def _keep_blobs(link: Link, additions: Sequence[NewEvents]) -> None:

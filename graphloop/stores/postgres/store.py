@@ -168,7 +168,8 @@ class PostgresStore:
             tenant.held.pop(run_id, None)
 
         try:
-            await self._queued(Job(run_id, work, partial(tenant.held.__setitem__, run_id)))
+            known = partial(tenant.held.__setitem__, run_id)
+            await self._queued(Job(run_id, work, known, is_single=True))
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 # The cancelled caller does not know of the claim, so the store undoes it.
@@ -212,7 +213,7 @@ class PostgresStore:
         def work(link: Link, _: bool) -> Posted:  # noqa: FBT001 - the parameter of a callback
             return journal.post_answer(link, run_id, key, (signal_id, data))
 
-        return await self._queued(Job(run_id, work))
+        return await self._queued(Job(run_id, work, is_single=True))
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
@@ -230,7 +231,8 @@ class PostgresStore:
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
         return await self._read(
-            lambda link: reading.wanted_page(link, statuses, graph, after=after, limit=limit)
+            lambda link: reading.wanted_page(link, statuses, graph, after=after, limit=limit),
+            in_snapshot=True,
         )
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
@@ -251,7 +253,7 @@ class PostgresStore:
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
             return reading.waiting_ids(link, graphs, limit, revisions, queue, pinned=pinned)
 
-        return await self._queued(Job("", work))
+        return await self._queued(Job("", work, is_single=True))
 
     async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""
@@ -332,7 +334,7 @@ class PostgresStore:
 
     async def survey(self) -> Survey:
         """Return the state of the store."""
-        return await self._read(operating.surveyed)
+        return await self._read(operating.surveyed, in_snapshot=True)
 
     async def prune(self, older_s: float, limit: int) -> int:
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
@@ -346,8 +348,8 @@ class PostgresStore:
         self._writer.put(job)
         return asyncio.wrap_future(job.future)
 
-    async def _read(self, work: Callable[[Link], T]) -> T:
-        return await asyncio.to_thread(self._readers.do, work)
+    async def _read(self, work: Callable[[Link], T], *, in_snapshot: bool = False) -> T:
+        return await asyncio.to_thread(self._readers.do, work, in_snapshot=in_snapshot)
 
 
 def _append_all(
