@@ -247,9 +247,9 @@ class SqliteStore:
         pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, revisions=revisions)
-        found: list[str] = await self._reader.do(partial(work, queue=queue, pinned=pinned), [])
-        return found[:limit]
+        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, limit=limit)
+        wanted = partial(work, revisions=revisions, queue=queue, pinned=pinned)
+        return await self._reader.do(wanted, [])
 
     async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""
