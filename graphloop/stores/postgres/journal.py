@@ -63,6 +63,11 @@ class NewEvents(Struct, frozen=True, gc=False):
     place: Submission = Submission()
     revision: str = ""
 
+    @property
+    def is_only_entries(self) -> bool:
+        """Whether a single statement appends them, because they change nothing else."""
+        return self.seq > 1 and not (self.blobs or self.revision)
+
 
 def stored_text(name: str) -> str:
     """Return a graph's name as the database can hold it: without the character NUL."""

@@ -308,7 +308,7 @@ class PostgresWriter:
 
     def _append_batch(self, link: Link, batch: Sequence[QueuedAppend], *, is_again: bool) -> None:
         pairs = [job.pair for job in batch]
-        is_single = not any(addition.seq == 1 or addition.blobs for addition, _ in pairs)
+        is_single = all(addition.is_only_entries for addition, _ in pairs)
         in_one = nullcontext if is_single else link.transaction
         written = _again(lambda: journal.append_claimed(link, pairs), in_one)
         for job, (addition, claim) in zip(batch, pairs, strict=True):

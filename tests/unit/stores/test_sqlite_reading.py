@@ -214,11 +214,13 @@ async def test_a_look_finds_what_a_look_at_all_runs_would(seed: int, tmp_path: P
     for limit in (1, 2, 3, 5, 8, 50):
         for queue in (None, "bulk", "free"):
             for revisions, pinned in (((), False), (("new",), False), (("newer",), True)):
-                given = {"revisions": revisions, "queue": queue, "pinned": pinned}
                 memory, sqlite = [
-                    await store.ready(["one", "two"], limit, **given) for store in stores
+                    await store.ready(
+                        ["one", "two"], limit, revisions=revisions, queue=queue, pinned=pinned
+                    )
+                    for store in stores
                 ]
-                assert [*memory] == [*sqlite], (limit, given)
+                assert [*memory] == [*sqlite], (limit, queue, revisions)
     await stores[1].aclose()
 
 
