@@ -24,7 +24,7 @@ from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
 from .journals import COMMANDS_FROM, COMMANDS_UPTO
-from .rows import records_of, within_bounds
+from .rows import checked_events, records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
@@ -185,30 +185,16 @@ def read_journal(
         return ()
     number, expected = row
     first = entry_id(number, 1)
-    rows: list[tuple[int, str, bytes]] = connection.execute(
+    found: list[tuple[int, str, bytes]] = connection.execute(
         "SELECT id, kind, data FROM entry WHERE id >= ? AND id < ? ORDER BY id",
         (first, entry_id(number + 1, 0)),
     ).fetchall()
-    events: list[Event] = []
-    codec = codec.of(run_id)
+    rows = ((entry - first + 1, kind, data) for entry, kind, data in found)
     blobs = cache(partial(_blob, connection))
-    for at, (entry, kind, data) in enumerate(rows):
-        seq = entry - first + 1
-        if seq != at + 1:
-            raise StoreError(f"run {run_id!r}: event {at + 1} is missing, {seq} is there")
-        place = f"run {run_id!r}, event {seq}"
-        try:
-            told, event = codec.decode(data, blobs, beginnings)
-        except StoreError as error:
-            raise StoreError(f"{place}: {error}") from error
-        if (told, type(event).__name__) != (seq, kind):
-            raise StoreError(
-                f"{place} ({kind}) is damaged: it says it is number {told}, {type(event).__name__}"
-            )
-        events.append(event)
+    events = checked_events(codec, beginnings, run_id, rows, blobs)
     if len(events) != expected:
         raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")
-    return tuple(events)
+    return events
 
 
 def _blob(connection: Connection, digest: str) -> bytes:

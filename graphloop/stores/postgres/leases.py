@@ -21,22 +21,19 @@ from typing import Final, LiteralString, final
 from msgspec import Struct
 from msgspec.json import encode
 
-from ...errors import Fenced, RunBusy, StoreError
+from ...errors import RunBusy, StoreError
 from ..backlog import refuse_full
-from ..base import Ask, Refusal, ReleaseStatus
 from ..journals import above, news_key, refusals_after, tells_parent
 from ..memory import Claims
-from ..rows import refusals_in
+from ..rows import LeftAs, fenced, refusals_in
 from .schema import CHANNEL, LOCK_CLASS, Link
 
 __all__ = [
     "HeldRun",
-    "LeftAs",
     "StoreWorker",
     "beat",
     "claim_run",
     "end_row",
-    "fenced",
     "give_run_back",
     "interrupt",
     "notify",
@@ -79,20 +76,6 @@ class HeldRun(Struct, frozen=True, gc=False):
 
     number: int
     epoch: int
-
-
-class LeftAs(Struct, frozen=True, gc=False):
-    """The record of a released run: its status, its questions, and the answers that were read.
-
-    `wake_at` is the time, by this machine's clock, at which a driver is to take the run, or None.
-    `refusal` tells why the run is blocked; it is None for another status.
-    """
-
-    status: ReleaseStatus
-    asks: tuple[Ask, ...]
-    seen: int
-    wake_at: float | None = None
-    refusal: Refusal | None = None
 
 
 @final
@@ -251,7 +234,7 @@ def release_run(
     if (owner, epoch) != (tenant.name, held.epoch):
         if is_again and owner is None and epoch in (0, held.epoch):
             return
-        raise fenced(run_id, owner, epoch, held)
+        raise fenced(run_id, owner, epoch, held.epoch)
     if standing is None:
         give_run_back(link, tenant, held)
         return
@@ -363,15 +346,6 @@ def _free_orphans(link: Link) -> None:
 def notify(link: Link) -> None:
     """Tell the workers, at the commit, that a run may wait for a driver."""
     link.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
-
-
-def fenced(run_id: str, owner: str | None, epoch: int, held: HeldRun | None) -> Fenced:
-    """Return the error of a driver whose claim is lost, or that has none."""
-    holder = f"is driven by {owner}" if owner else "has no driver"
-    mine = "never claimed it"
-    if held is not None:
-        mine = f"claimed it in epoch {held.epoch} and must stop"
-    return Fenced(f"run {run_id!r} {holder} now, in epoch {epoch}; this driver {mine}")
 
 
 def _forget_empty(link: Link, number: int) -> None:

@@ -11,14 +11,14 @@ from typing import Final, LiteralString, TypeVar, final
 import psycopg
 from psycopg import IsolationLevel
 
-from ...errors import StoreError, UnknownRun
+from ...errors import UnknownRun
 from ...events import Event
 from ..base import RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
 from ..journals import COMMANDS_FROM, COMMANDS_UPTO
-from ..rows import records_of, within_bounds
+from ..rows import checked_events, records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep
 from .schema import Link, opened
@@ -154,23 +154,7 @@ def load_events(link: Link, codec: Codec, beginnings: Beginnings, run_id: str) -
         (run_id,),
         binary=True,
     ).fetchall()
-    events: list[Event] = []
-    codec = codec.of(run_id)
-    blobs = partial(_blob, link, {})
-    for at, (seq, kind, data) in enumerate(rows, 1):
-        if seq != at:
-            raise StoreError(f"run {run_id!r}: event {at} is missing, {seq} is there")
-        place = f"run {run_id!r}, event {seq}"
-        try:
-            told, event = codec.decode(data, blobs, beginnings)
-        except StoreError as error:
-            raise StoreError(f"{place}: {error}") from error
-        if (told, type(event).__name__) != (seq, kind):
-            raise StoreError(
-                f"{place} ({kind}) is damaged: it says it is number {told}, {type(event).__name__}"
-            )
-        events.append(event)
-    return tuple(events)
+    return checked_events(codec, beginnings, run_id, rows, partial(_blob, link, {}))
 
 
 def _blob(link: Link, known: dict[str, bytes], digest: str) -> bytes:

@@ -26,10 +26,9 @@ from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSt
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import graph_name_of, revision_in, wake_at
+from ..rows import Addition, addition_of, left_as
 from . import journal, leases, operating, reading
-from .journal import NewEvents
-from .leases import HeldRun, LeftAs, StoreWorker
+from .leases import HeldRun, StoreWorker
 from .reading import Readers
 from .relay import PostgresRelay
 from .schema import Link, place_of, tell_engine
@@ -129,15 +128,8 @@ class PostgresStore:
         if not future.cancelled() and future.exception() is None:
             self._beginnings.saved(blobs)
 
-    def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> NewEvents:
-        encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
-        blobs: dict[str, bytes] = {}
-        rows = [
-            (type(event).__name__, encode(at, event, blobs, self._beginnings))
-            for at, event in enumerate(events, seq)
-        ]
-        told = revision_in(events)
-        return NewEvents(run_id, seq, tuple(rows), graph, blobs, revision=told)
+    def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> Addition:
+        return addition_of(self._codec, self._beginnings, run_id, seq, events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
@@ -193,8 +185,8 @@ class PostgresStore:
         If the write fails, this call raises, and the run is interrupted.
         """
         tenant = self._tenant
-        wakes = wake_at(asks, tenant.clock(), wake_s)
-        standing = None if status is None else LeftAs(status, tuple(asks), seen, wakes, refusal)
+        now = tenant.clock()
+        standing = left_as(status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal)
 
         def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
             leases.release_run(link, tenant, run_id, standing, is_again=is_again)
@@ -357,7 +349,7 @@ def _append_all(
     is_again: bool,  # noqa: FBT001 - the parameter of a callback
     *,
     tenant: StoreWorker,
-    additions: Sequence[NewEvents],
+    additions: Sequence[Addition],
 ) -> None:
     for addition in additions:
         journal.append_unclaimed(link, tenant, addition, is_again=is_again)

@@ -27,8 +27,8 @@ from psycopg.errors import DeadlockDetected, ReadOnlySqlTransaction, UniqueViola
 from psycopg.pq import TransactionStatus
 
 from ...errors import GraphloopError, StoreError
+from ..rows import Addition
 from . import journal, leases
-from .journal import NewEvents
 from .leases import HeldRun, StoreWorker
 from .schema import CHANNEL, Link, opened, place_of, told
 
@@ -102,7 +102,7 @@ class Job(Generic[T]):
 class QueuedAppend:
     """Queued events for a claimed run, and the future of their commit."""
 
-    def __init__(self, addition: NewEvents, held: HeldRun) -> None:
+    def __init__(self, addition: Addition, held: HeldRun) -> None:
         self.run_id = addition.run_id
         self.pair = addition, held
         self.future: Future[None] = Future()
