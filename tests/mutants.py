@@ -83,6 +83,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/unit/nodes/test_gate.py",
         "tests/regressions/test_shadowed_rules.py",
     ),
+    "graphloop/stores/rows.py": SQLITE,
     "graphloop/stores/sqlite.py": SQLITE,
     "graphloop/stores/sqlite_journal.py": SQLITE,
     "graphloop/stores/sqlite_leases.py": SQLITE,

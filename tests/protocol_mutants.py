@@ -76,8 +76,13 @@ MUTANTS: Final = (
     ),
     ProtocolMutant(
         "poke in post: an answer does not make a parked run ready",
-        [(JOURNAL, 'if owner is None and status == "parked":', "if owner is None and not status:")],
+        [(JOURNAL, "AND found.owner IS NULL AND found.status = 'parked'", "AND false")],
         (UNREAD,),
+    ),
+    ProtocolMutant(
+        "lock in post: an answer does not see how a driver has just left the run",
+        [(JOURNAL, '"FOR UPDATE), written', '"), written')],
+        (f"{STORE_TESTS}::test_an_answer_and_a_release_meet_on_the_row",),
     ),
     ProtocolMutant(
         "news: the end of a placed child wakes nobody",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from math import inf
 from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-from ..errors import QueueFull
+from ..errors import ConfigError, QueueFull
 from ..events import Started
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "Submission",
     "UnderWay",
     "in_turn",
+    "places_wanted",
     "refuse_full",
 ]
 
@@ -52,6 +54,19 @@ class QueueLimits(Struct, frozen=True, kw_only=True):
     slots: int | None = None
     running: int | None = None
     weights: Mapping[str, float] = {}
+
+    def check(self, name: str) -> None:
+        """Refuse numbers with which the runs of the queue would wait for ever.
+
+        Raises:
+            ConfigError: a number is not positive; the message tells the queue's name.
+        """
+        weights = {f"weights[{tenant!r}]": weight for tenant, weight in self.weights.items()}
+        for what, number in {"slots": self.slots, "running": self.running, **weights}.items():
+            if number is not None and not 0 < number < inf:
+                raise ConfigError(
+                    f"queue {name!r}: {what}: expected a positive number, found {number!r}."
+                )
 
 
 @runtime_checkable
@@ -172,6 +187,36 @@ def in_turn(
             under_way[name] += 1
             found.append(run_id)
     return found
+
+
+def places_wanted(
+    heads: Iterable[PlaceInLine],
+    busy: Iterable[UnderWay],
+    queues: Mapping[str, QueueLimits],
+    limit: int,
+) -> Mapping[UnderWay, int]:
+    """Return how many places of each tenant's lines in a queue could be among the first `limit`.
+
+    Of these, all are in the lines of the first `limit` tenants of each queue: any other run has the
+    heads of those before it. And the second of a line has one head more before it than the first.
+
+    Args:
+        heads: the first of each line; a tenant may have several lines, with a head each.
+        busy: the runs under way.
+        queues: the queues with limits or weights.
+        limit: the number of wanted runs.
+    """
+    turns = Counter(busy)
+    first = {(head.queue, head.tenant): head for head in sorted(heads, reverse=True)}
+    ranked: defaultdict[str, list[tuple[int, int, float, float, str, str]]] = defaultdict(list)
+    for (name, tenant), head in first.items():
+        turn = (turns[name, tenant] + 1) / queues.get(name, QueueLimits()).weights.get(tenant, 1.0)
+        ranked[name].append((*head[:2], turn, *head[2:4], tenant))
+    return {
+        (name, tenant): limit - before
+        for name, tenants in ranked.items()
+        for before, (*_, tenant) in enumerate(sorted(tenants)[:limit])
+    }
 
 
 def refuse_full(run_id: str, queue: str, running: int | None, under_way: int) -> None:

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.json import Decoder
 
-from .base import Ask, Refusal, RunRecord
-from .journals import is_within, parent_of
+from ..errors import Fenced, StoreError
+from ..events import Event
+from .backlog import Submission
+from .base import Ask, Posted, Refusal, ReleaseStatus, RunRecord
+from .beginnings import Beginnings
+from .blobs import ReadBlob
+from .codec import Codec
+from .journals import graph_name_of, is_within, parent_of, revision_in, wake_at
 
 __all__ = [
     "NAMED_MAX",
+    "Addition",
+    "LeftAs",
+    "addition_of",
+    "checked_events",
     "family_of",
+    "fenced",
+    "left_as",
     "reason_in",
     "records_of",
     "refusals_in",
+    "said_before",
     "within_bounds",
 ]
 
@@ -28,6 +42,128 @@ QUESTION: Final = re.compile(r"\.[0-9]+$")
 
 NAMED_MAX: Final = 10
 """The maximum number of runs that a survey names of each kind."""
+
+
+class Addition(Struct, frozen=True, gc=False):
+    """Encoded events to append to one run.
+
+    Attributes:
+        run_id: the run's id.
+        seq: the number of the first of the events in the run's journal, from 1.
+        events: the type name and the JSON line of each event.
+        graph: the graph's name if the first event is `Started`; else empty.
+        blobs: the large media and the first messages of the events, by reference.
+        place: the place in line of a run that is submitted; None for other events.
+        revision: the first revision of code that the events tell; else empty.
+    """
+
+    run_id: str
+    seq: int
+    events: tuple[tuple[str, bytes], ...]
+    graph: str = ""
+    blobs: Mapping[str, bytes] = {}
+    place: Submission | None = None
+    revision: str = ""
+
+    @property
+    def is_only_entries(self) -> bool:
+        """Whether the events change nothing but the run's journal."""
+        return self.seq > 1 and not (self.blobs or self.revision)
+
+
+class LeftAs(Struct, frozen=True, gc=False):
+    """The record of a released run: its status, its questions, and the answers that were read.
+
+    Attributes:
+        status: the run's status.
+        asks: the pending questions that the run waits for.
+        seen: how many answers of the run's mailbox the driver has read.
+        wake_at: the time, by this machine's clock, at which a driver is to take the run; or None.
+        refusal: why the run is blocked; None for another status.
+    """
+
+    status: ReleaseStatus
+    asks: tuple[Ask, ...]
+    seen: int
+    wake_at: float | None = None
+    refusal: Refusal | None = None
+
+
+def left_as(
+    status: ReleaseStatus | None,
+    asks: Sequence[Ask],
+    now: float,
+    *,
+    seen: int,
+    wake_s: float | None,
+    refusal: Refusal | None,
+) -> LeftAs | None:
+    """Return how a driver leaves a run (see `Leases.release`); None to keep its status."""
+    if status is None:
+        return None
+    return LeftAs(status, tuple(asks), seen, wake_at(asks, now, wake_s), refusal)
+
+
+def addition_of(
+    codec: Codec, beginnings: Beginnings, run_id: str, seq: int, events: Sequence[Event]
+) -> Addition:
+    """Return events as they are appended to a run, from this number on."""
+    blobs: dict[str, bytes] = {}
+    rows = [
+        (type(event).__name__, codec.encode(at, event, blobs, beginnings))
+        for at, event in enumerate(events, seq)
+    ]
+    graph = graph_name_of(events[0]) if events else ""
+    return Addition(run_id, seq, tuple(rows), graph, blobs, revision=revision_in(events))
+
+
+def checked_events(
+    codec: Codec,
+    beginnings: Beginnings,
+    run_id: str,
+    rows: Iterable[tuple[int, str, bytes]],
+    read_blob: ReadBlob,
+) -> tuple[Event, ...]:
+    """Return the events of a run from their numbers, type names and lines, after checking each.
+
+    Raises:
+        StoreError: an event is missing or damaged.
+    """
+    events: list[Event] = []
+    codec = codec.of(run_id)
+    for at, (seq, kind, data) in enumerate(rows, 1):
+        if seq != at:
+            raise StoreError(f"run {run_id!r}: event {at} is missing, {seq} is there")
+        place = f"run {run_id!r}, event {seq}"
+        try:
+            told, event = codec.decode(data, read_blob, beginnings)
+        except StoreError as error:
+            raise StoreError(f"{place}: {error}") from error
+        if (told, type(event).__name__) != (seq, kind):
+            raise StoreError(
+                f"{place} ({kind}) is damaged: it says it is number {told}, {type(event).__name__}"
+            )
+        events.append(event)
+    return tuple(events)
+
+
+def said_before(first: str, signal_id: str) -> Posted:
+    """Return what became of an answer to a question whose first answer has the id `first`."""
+    return "duplicate" if first == signal_id else "answered"
+
+
+def fenced(run_id: str, owner: str | None, epoch: int, mine: int | None) -> Fenced:
+    """Return the error of a driver whose claim is lost, or that has none.
+
+    Args:
+        run_id: the run's id.
+        owner: who drives the run now.
+        epoch: the epoch of the latest claim.
+        mine: the epoch of the driver's claim; None for none.
+    """
+    holder = f"is driven by {owner}" if owner else "has no driver"
+    claimed = "never claimed it" if mine is None else f"claimed it in epoch {mine} and must stop"
+    return Fenced(f"run {run_id!r} {holder} now, in epoch {epoch}; this driver {claimed}")
 
 
 def within_bounds(root: str) -> tuple[str, str, str, str]:

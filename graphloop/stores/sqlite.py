@@ -28,9 +28,9 @@ from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSta
 from .beginnings import Beginnings
 from .codec import Codec
 from .diagnosis import Survey
-from .journals import graph_name_of, revision_in, unknown_run, wake_at
-from .sqlite_journal import Addition
-from .sqlite_leases import Standing, Tenant
+from .journals import unknown_run
+from .rows import Addition, addition_of, left_as
+from .sqlite_leases import Tenant
 from .sqlite_reading import Reader
 from .sqlite_schema import Durability
 from .sqlite_writer import Writer
@@ -116,14 +116,7 @@ class SqliteStore:
         return self._writer.put(work, lambda _: self._beginnings.saved(blobs))
 
     def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> Addition:
-        encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
-        blobs: dict[str, bytes] = {}
-        rows = [
-            (type(event).__name__, encode(at, event, blobs, self._beginnings))
-            for at, event in enumerate(events, seq)
-        ]
-        told = revision_in(events)
-        return Addition(run_id, seq, tuple(rows), graph, blobs, revision=told)
+        return addition_of(self._codec, self._beginnings, run_id, seq, events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
@@ -187,8 +180,8 @@ class SqliteStore:
         If the write fails, this call raises, and the store tries the write again later.
         """
         tenant = self._tenant
-        wakes = wake_at(asks, self._clock(), wake_s)
-        standing = None if status is None else Standing(status, tuple(asks), seen, wakes, refusal)
+        now = self._clock()
+        standing = left_as(status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal)
 
         def work(connection: Connection) -> None:
             sqlite_leases.release(connection, tenant, run_id, standing)
@@ -247,9 +240,9 @@ class SqliteStore:
         pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, revisions=revisions)
-        found: list[str] = await self._reader.do(partial(work, queue=queue, pinned=pinned), [])
-        return found[:limit]
+        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, limit=limit)
+        wanted = partial(work, revisions=revisions, queue=queue, pinned=pinned)
+        return await self._reader.do(wanted, [])
 
     async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""

@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from sqlite3 import Connection
 
-from msgspec import Struct
 from msgspec.json import encode
 
 from ..errors import UnknownRun
 from .backlog import QueueLimits, Submission
 from .base import Posted
 from .journals import out_of_order
+from .rows import Addition, said_before
 from .sqlite_leases import Tenant, fence
 from .sqlite_schema import entry_id
 
 __all__ = [
-    "Addition",
     "append",
     "forget_refusals",
     "note_queues",
@@ -24,28 +23,6 @@ __all__ = [
     "place_run",
     "post",
 ]
-
-
-class Addition(Struct, frozen=True, gc=False):
-    """Encoded events to append to one run.
-
-    Attributes:
-        run_id: the run's id.
-        seq: the number of the first of the events in the run's journal, from 1.
-        events: the type name and the JSON line of each event.
-        graph: the graph's name if the first event is `Started`; else empty.
-        blobs: the large media and the first messages of the events, by reference.
-        place: the place in line of a run that is submitted; None for other events.
-        revision: the first revision of code that the events tell; else empty.
-    """
-
-    run_id: str
-    seq: int
-    events: tuple[tuple[str, bytes], ...]
-    graph: str = ""
-    blobs: Mapping[str, bytes] = {}
-    place: Submission | None = None
-    revision: str = ""
 
 
 def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]) -> None:
@@ -161,7 +138,7 @@ def post(
     (first,) = connection.execute(
         "SELECT signal_id FROM signal WHERE run_id = ? AND key = ?", (run_id, key)
     ).fetchone()
-    return "duplicate" if first == signal_id else "answered"
+    return said_before(first, signal_id)
 
 
 def note_target(connection: Connection, run_id: str, target: str) -> None:

@@ -23,16 +23,15 @@ from typing import final
 from msgspec import Struct
 from msgspec.json import encode
 
-from ..errors import Fenced, RunBusy, StoreError
+from ..errors import RunBusy, StoreError
 from .backlog import refuse_full
-from .base import Ask, Refusal, ReleaseStatus, RunStatus
+from .base import Refusal, RunStatus
 from .journals import above, news_key, refusals_after, tells_parent
 from .memory import Claims
-from .rows import refusals_in
+from .rows import LeftAs, fenced, refusals_in
 
 __all__ = [
     "LapsedClaim",
-    "Standing",
     "Tenant",
     "abandon",
     "claim",
@@ -45,24 +44,6 @@ __all__ = [
 ]
 
 
-class Standing(Struct, frozen=True, gc=False):
-    """The record of a released run: its status, its questions, and the answers that were read.
-
-    Attributes:
-        status: the run's status.
-        asks: the pending questions that the run waits for.
-        seen: how many answers of the run's mailbox the driver has read.
-        wake_at: the time at which a driver is to take the run; None for never.
-        refusal: why the run is blocked; None for another status.
-    """
-
-    status: ReleaseStatus
-    asks: tuple[Ask, ...]
-    seen: int
-    wake_at: float | None = None
-    refusal: Refusal | None = None
-
-
 class LapsedClaim(Struct, frozen=True, gc=False):
     """A claim that its driver gave up, but whose release is not in the database yet.
 
@@ -72,7 +53,7 @@ class LapsedClaim(Struct, frozen=True, gc=False):
     """
 
     epoch: int
-    standing: Standing | None = None
+    standing: LeftAs | None = None
 
 
 @final
@@ -103,7 +84,7 @@ class Tenant:
         self.left: dict[str, LapsedClaim] = {}
         self.claims = Claims()
 
-    def leave(self, run_id: str, standing: Standing | None) -> None:
+    def leave(self, run_id: str, standing: LeftAs | None) -> None:
         """Move a run's claim to `left`, because its release could not be written."""
         if (epoch := self.epochs.pop(run_id, None)) is not None:
             self.left[run_id] = LapsedClaim(epoch, standing)
@@ -155,7 +136,7 @@ def release(
     connection: Connection,
     tenant: Tenant,
     run_id: str,
-    standing: Standing | None,
+    standing: LeftAs | None,
 ) -> None:
     """End the tenant's claim, and store the status unless it is None; delete a run without events.
 
@@ -251,11 +232,7 @@ def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> No
         return
     if mine == epoch and owner == tenant.name:
         return
-    holder = f"is driven by {owner}" if owner else "has no driver"
-    raise Fenced(
-        f"run {run_id!r} {holder} now, in epoch {epoch}; this driver "
-        + ("never claimed it" if mine is None else f"claimed it in epoch {mine} and must stop")
-    )
+    raise fenced(run_id, owner, epoch, mine)
 
 
 def renew(connection: Connection, tenant: Tenant) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from functools import cache, partial
@@ -18,13 +18,13 @@ from msgspec.json import Decoder
 
 from ..errors import StoreError, UnknownRun
 from ..events import Event
-from .backlog import PlaceInLine, QueueLimits, in_turn
+from .backlog import PlaceInLine, QueueLimits, in_turn, places_wanted
 from .base import ReleaseStatus, RunRecord, RunStatus
 from .beginnings import Beginnings
 from .blobs import checked_blob
 from .codec import Codec
 from .journals import COMMANDS_FROM, COMMANDS_UPTO
-from .rows import records_of, within_bounds
+from .rows import checked_events, records_of, within_bounds
 from .sqlite_leases import is_dead
 from .sqlite_schema import entry_id, open_reader
 
@@ -48,21 +48,32 @@ RECORDS: Final = (
     "deadline, revision, queue, owner, lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
-# Only a root run may be new, and no child run that its parent drives has an agent.
-# A run with an owner is interrupted if the owner is dead.
-READY: Final = (
-    "SELECT band, -priority, updated, run_id, queue, tenant, owner, lease_until FROM ("
-    "SELECT *, iif(status = 'ready', 1 + (asks = x'5b5d' AND epoch = 0 AND "
-    "instr(run_id, '/') = 0), 0) AS band "
-    "FROM run WHERE status IN('ready', 'interrupted', 'blocked') "
-    "AND (status <> 'blocked' OR ({fit})) AND owner IS NULL AND agent IN({graphs}) "
-    "UNION ALL SELECT *, 1 FROM run WHERE wake_at <= ? AND status IN('parked', 'ready') "
-    "AND owner IS NULL AND agent IN({graphs}) "
-    "UNION ALL SELECT *, 0 FROM run WHERE owner IS NOT NULL AND agent IN({graphs})) "
-    "WHERE next_seq > 1 AND (? IS NULL OR queue = ?) AND {mine}"
+# No child run that its parent drives has an agent. A run waits in the line of its queue, agent and
+# tenant, which an index has in its order. The indexes are named: the planner knows no sizes.
+WAITS: Final = "status IN('ready', 'interrupted') AND owner IS NULL AND agent <> ''"
+NEXT_LINE: Final = (
+    f"SELECT queue, agent, tenant FROM run INDEXED BY run_line WHERE {WAITS} "  # noqa: S608 - constants only
+    "AND (queue, agent, tenant) > (?, ?, ?) ORDER BY queue, agent, tenant LIMIT 1"
 )
-BUSY: Final = (
-    "SELECT queue, tenant, owner, lease_until FROM run WHERE owner IS NOT NULL AND agent <> ''"
+PLACES: Final = "band, -priority, updated, run_id, queue, tenant"
+LINE: Final = (
+    f"SELECT {PLACES} FROM run INDEXED BY run_line WHERE {WAITS} "  # noqa: S608 - constants only
+    "AND queue = ? AND agent = ? AND tenant = ? AND {mine} "
+    "ORDER BY band, priority DESC, updated, run_id LIMIT ?"
+)
+# Few runs have an owner; one whose owner is dead waits.
+OWNED: Final = (
+    f"SELECT {PLACES}, agent, revision, owner, lease_until "  # noqa: S608 - constants only
+    "FROM run INDEXED BY run_owner "
+    "WHERE owner IS NOT NULL AND agent <> ''"
+)
+DUE: Final = (
+    f"SELECT {PLACES} FROM run INDEXED BY run_wake WHERE wake_at <= ? "  # noqa: S608
+    "AND status IN('parked', 'ready') AND owner IS NULL AND agent IN({graphs}) AND {mine}"
+)
+BLOCKED: Final = (
+    f"SELECT {PLACES} FROM run INDEXED BY run_blocked WHERE status = 'blocked' "  # noqa: S608
+    "AND owner IS NULL AND agent IN({graphs}) AND {mine} AND {fit}"
 )
 WEIGHTS: Final = Decoder(dict[str, float])
 IN_ORDER: Final = "ORDER BY number"
@@ -174,30 +185,16 @@ def read_journal(
         return ()
     number, expected = row
     first = entry_id(number, 1)
-    rows: list[tuple[int, str, bytes]] = connection.execute(
+    found: list[tuple[int, str, bytes]] = connection.execute(
         "SELECT id, kind, data FROM entry WHERE id >= ? AND id < ? ORDER BY id",
         (first, entry_id(number + 1, 0)),
     ).fetchall()
-    events: list[Event] = []
-    codec = codec.of(run_id)
+    rows = ((entry - first + 1, kind, data) for entry, kind, data in found)
     blobs = cache(partial(_blob, connection))
-    for at, (entry, kind, data) in enumerate(rows):
-        seq = entry - first + 1
-        if seq != at + 1:
-            raise StoreError(f"run {run_id!r}: event {at + 1} is missing, {seq} is there")
-        place = f"run {run_id!r}, event {seq}"
-        try:
-            told, event = codec.decode(data, blobs, beginnings)
-        except StoreError as error:
-            raise StoreError(f"{place}: {error}") from error
-        if (told, type(event).__name__) != (seq, kind):
-            raise StoreError(
-                f"{place} ({kind}) is damaged: it says it is number {told}, {type(event).__name__}"
-            )
-        events.append(event)
+    events = checked_events(codec, beginnings, run_id, rows, blobs)
     if len(events) != expected:
         raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")
-    return tuple(events)
+    return events
 
 
 def _blob(connection: Connection, digest: str) -> bytes:
@@ -305,38 +302,64 @@ def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:
     return run_id, graph, told, *times, asked, target, refusals, remaining_s, revision, queue
 
 
-def ready(
+def ready(  # noqa: PLR0913 - the options of a look
     connection: Connection,
     now: float,
     graphs: Collection[str],
+    limit: int,
+    *,
     revisions: Collection[str],
     queue: str | None,
-    *,
     pinned: bool,
 ) -> list[str]:
     """Return ids of runs that wait for a driver, or have a question that has expired."""
-    named = ", ".join("?" * len(graphs))
-    fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions)) or "false"
-    mine = f"revision IN('', {', '.join('?' * len(revisions))})" if pinned else "true"
-    rows: list[tuple[int, int, float, str, str, str, str | None, float]] = connection.execute(
-        READY.format(graphs=named, fit=fit, mine=mine),
-        (*revisions, *graphs, now, *graphs, *graphs, queue, queue, *(revisions if pinned else ())),
-    ).fetchall()
-    # A run may wait for two reasons: for an answer that came, and for a time that has come.
-    line = [
-        PlaceInLine(*row[:6]) for row in rows if row[6] is None or _is_left(row[6], row[7] <= now)
+    owned = [
+        (PlaceInLine(*place), agent, revision, _is_left(owner, lease_until <= now))
+        for *place, agent, revision, owner, lease_until in connection.execute(OWNED)
     ]
-    busy = [
-        (name, tenant)
-        for name, tenant, owner, lease_until in connection.execute(BUSY)
-        if not _is_left(owner, lease_until <= now)
+    busy = [(place.queue, place.tenant) for place, _, _, is_left in owned if not is_left]
+    waiting = [
+        place._replace(band=0)
+        for place, agent, revision, is_left in owned
+        if is_left and agent in graphs and (not pinned or revision in ("", *revisions))
     ]
-    limits = "SELECT name, running, weights FROM queue"
+    named, own = ", ".join("?" * len(graphs)), tuple(revisions) if pinned else ()
+    mine = f"revision IN('', {', '.join('?' * len(own))})" if pinned else "true"
+    due = connection.execute(DUE.format(graphs=named, mine=mine), (now, *graphs, *own))
+    waiting += [PlaceInLine(1, *place) for _, *place in due]
+    if revisions:
+        fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions))
+        blocked = BLOCKED.format(graphs=named, mine=mine, fit=fit)
+        rows = connection.execute(blocked, (*graphs, *own, *revisions))
+        waiting += [PlaceInLine(*row) for row in rows]
     queues = {
         name: QueueLimits(running=running, weights=WEIGHTS.decode(weights))
-        for name, running, weights in connection.execute(limits)
+        for name, running, weights in connection.execute("SELECT name, running, weights FROM queue")
     }
-    return in_turn(line, busy, queues)
+    places = LINE.format(mine=mine)
+    heads = [
+        (line, PlaceInLine(*row))
+        for line in _lines(connection, queue)
+        if line[1] in graphs
+        for row in connection.execute(places, (*line, *own, 1))
+    ]
+    wanted = places_wanted([head for _, head in heads], busy, queues, limit)
+    for line, head in heads:
+        most = wanted.get((head.queue, head.tenant), 0)
+        rows = connection.execute(places, (*line, *own, most))
+        waiting += [PlaceInLine(*row) for row in rows]
+    waiting = [place for place in waiting if queue in (None, place.queue)]
+    return in_turn(waiting, busy, queues)[:limit]
+
+
+def _lines(connection: Connection, queue: str | None) -> Iterator[tuple[str, str, str]]:
+    """Yield the queue, agent and tenant of each line in which runs wait: a jump from each."""
+    line = "" if queue is None else queue, "", ""
+    while found := connection.execute(NEXT_LINE, line).fetchall():
+        (line,) = found
+        if queue not in (None, line[0]):
+            return
+        yield line
 
 
 def _is_left(owner: str | None, is_expired: bool) -> bool:  # noqa: FBT001 - of a lease

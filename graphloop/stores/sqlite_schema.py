@@ -48,6 +48,8 @@ SEQ_BITS: Final = 32
 # for a child run that its parent drives.
 # `wake_at` is the time at which a driver is to take a waiting run: a question of it expires then, a
 # model may be asked again, or it is the run's `deadline`.
+# `band` is the first order of runs that wait; a run whose time has come is in band 1 as well. Only
+# a root run may be new, in band 2.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 # `revision` is that of the code that began the run; it is empty until the journal tells it.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
@@ -65,10 +67,14 @@ TABLES: Final = (
          refusals BLOB NOT NULL DEFAULT x'5b5d', wake_at REAL, target TEXT NOT NULL DEFAULT '',
          tenant TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0, deadline REAL,
          queue TEXT NOT NULL DEFAULT 'default', revision TEXT NOT NULL DEFAULT '',
+         band INTEGER AS (iif(status IN('interrupted', 'blocked'), 0,
+           1 + (asks = x'5b5d' AND epoch = 0 AND instr(run_id, '/') = 0))) VIRTUAL,
          created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
-    "CREATE INDEX run_ready ON run(agent, updated) "
-    "WHERE status IN('ready', 'interrupted', 'blocked')",
+    # The line of each tenant in its order: a look reads the heads of the lines only.
+    "CREATE INDEX run_line ON run(queue, agent, tenant, band, priority DESC, updated, run_id) "
+    "WHERE status IN('ready', 'interrupted') AND owner IS NULL AND agent <> ''",
+    "CREATE INDEX run_blocked ON run(agent) WHERE status = 'blocked'",
     "CREATE INDEX run_wake ON run(wake_at) WHERE wake_at IS NOT NULL",
     "CREATE INDEX run_status ON run(status, number)",
     """CREATE TABLE entry(

@@ -113,7 +113,8 @@ class Worker:
         if isinstance(self._store, Meters):
             pace = FleetPace(RateDesk(self._store, patience_s=PATIENCE_S), {})
         self._fleet = Fleet(pace, self._store)
-        _check_queues(queues or {})
+        for name, limits in (queues or {}).items():
+            limits.check(name)
         lanes = [slots if one.slots is None else one.slots for one in (queues or {}).values()]
         self._poll_s = poll_s
         self._deps = deps
@@ -283,20 +284,6 @@ def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:
                 stream.steer(command.text, signal_id=command.signal_id)
             case "follow_up":
                 stream.follow_up(command.text, signal_id=command.signal_id)
-
-
-def _check_queues(queues: Mapping[str, QueueLimits]) -> None:
-    for name, queue in queues.items():
-        numbers = {
-            "slots": queue.slots,
-            "running": queue.running,
-            **{f"weights[{tenant!r}]": weight for tenant, weight in queue.weights.items()},
-        }
-        for what, number in numbers.items():
-            if number is not None and not 0 < number < math.inf:
-                raise ConfigError(
-                    f"queue {name!r}: {what}: expected a positive number, found {number!r}."
-                )
 
 
 def _shared(store: Store) -> SharedStore:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from typing import Final, LiteralString
 
-from msgspec import Struct
 from msgspec.json import encode
 
 from ...errors import StoreError, UnknownRun
 from ..backlog import QueueLimits, Submission
 from ..base import Posted
 from ..journals import out_of_order
-from .leases import HeldRun, StoreWorker, fenced, notify
-from .schema import Link
+from ..rows import Addition, fenced, said_before
+from .leases import HeldRun, StoreWorker, notify
+from .schema import CHANNEL, Link
 
 __all__ = [
-    "NewEvents",
     "append_claimed",
     "append_unclaimed",
     "clear_refusals",
@@ -28,26 +28,17 @@ __all__ = [
 ]
 
 
-class NewEvents(Struct, frozen=True, gc=False):
-    """Encoded events to append to one run.
-
-    Attributes:
-        run_id: the run's id.
-        seq: the number of the first of the events in the run's journal, from 1.
-        events: the type name and the JSON line of each event.
-        graph: the graph's name if the first event is `Started`; else empty.
-        blobs: the large media in the events, by reference.
-        place: the place in line of a run that is submitted.
-        revision: the first revision of code that the events tell; else empty.
-    """
-
-    run_id: str
-    seq: int
-    events: tuple[tuple[str, bytes], ...]
-    graph: str
-    blobs: Mapping[str, bytes]
-    place: Submission = Submission()
-    revision: str = ""
+# The rows of `found` are the latest, also after a wait for the lock.
+POST: Final[LiteralString] = (
+    "WITH found AS (SELECT number, owner, status FROM run WHERE run_id = %(run_id)s AND begun "
+    "FOR UPDATE), written AS (INSERT INTO signal(run, key, signal_id, data) "
+    "SELECT number, %(key)s, %(signal_id)s, %(data)s FROM found ON CONFLICT DO NOTHING "
+    "RETURNING run AS number), woken AS (UPDATE run SET status = 'ready', updated = now_s() "
+    "FROM found JOIN written USING(number) WHERE run.number = found.number "
+    "AND found.owner IS NULL AND found.status = 'parked') "
+    "SELECT number, EXISTS(SELECT FROM written), "
+    "(SELECT pg_notify(%(channel)s, '') FROM written) FROM found"
+)
 
 
 def stored_text(name: str) -> str:
@@ -55,7 +46,7 @@ def stored_text(name: str) -> str:
     return name.replace("\0", "\ufffd")
 
 
-def append_claimed(link: Link, additions: Sequence[tuple[NewEvents, HeldRun]]) -> frozenset[str]:
+def append_claimed(link: Link, additions: Sequence[tuple[Addition, HeldRun]]) -> frozenset[str]:
     """Append events to claimed runs, each to another run, and return the ids of those written.
 
     A single statement writes them all, and locks no row: the epoch and the number before decide. An
@@ -110,7 +101,7 @@ def append_claimed(link: Link, additions: Sequence[tuple[NewEvents, HeldRun]]) -
 
 
 def why_refused(
-    link: Link, addition: NewEvents, held: HeldRun, *, is_again: bool
+    link: Link, addition: Addition, held: HeldRun, *, is_again: bool
 ) -> StoreError | None:
     """Return why a claimed append was refused; None if an attempt before has written it."""
     row = link.execute(
@@ -122,11 +113,11 @@ def why_refused(
     if is_again and addition.seq <= count and _is_written(link, addition, held):
         return None
     if epoch != held.epoch:
-        return fenced(addition.run_id, owner, epoch, held)
+        return fenced(addition.run_id, owner, epoch, held.epoch)
     return out_of_order(f"run {addition.run_id!r}", count + 1, addition.seq)
 
 
-def _is_written(link: Link, addition: NewEvents, held: HeldRun) -> bool:
+def _is_written(link: Link, addition: Addition, held: HeldRun) -> bool:
     kept = link.execute(
         "SELECT data FROM entry WHERE run = %s AND seq >= %s AND seq < %s ORDER BY seq",
         (held.number, addition.seq, addition.seq + len(addition.events)),
@@ -135,7 +126,7 @@ def _is_written(link: Link, addition: NewEvents, held: HeldRun) -> bool:
 
 
 def append_unclaimed(
-    link: Link, tenant: StoreWorker, addition: NewEvents, *, is_again: bool = False
+    link: Link, tenant: StoreWorker, addition: Addition, *, is_again: bool = False
 ) -> None:
     """Append events to a run that no other store drives; its first event creates the run.
 
@@ -154,7 +145,7 @@ def append_unclaimed(
     number, owner, epoch = row
     held = tenant.held.get(run_id)
     if (owner, epoch) != ((None, epoch) if held is None else (tenant.name, held.epoch)):
-        raise fenced(run_id, owner, epoch, held)
+        raise fenced(run_id, owner, epoch, None if held is None else held.epoch)
     (count,) = link.execute(
         "SELECT coalesce(max(seq), 0) FROM entry WHERE run = %s", (number,)
     ).fetchone() or (0,)
@@ -167,7 +158,7 @@ def append_unclaimed(
         "INSERT INTO entry(run, seq, kind, data) VALUES(%s, %s, %s, %s)",
         [(number, seq + at, kind, data) for at, (kind, data) in enumerate(addition.events)],
     )
-    if seq == 1:  # The row says all of a run when its trigger sees it begin.
+    if addition.place is not None:  # The row says all of a run when its trigger sees it begin.
         _give_place(link, number, addition.place)
     link.execute(
         "UPDATE run SET begun = true, updated = now_s(), "
@@ -188,33 +179,28 @@ def append_unclaimed(
 def post_answer(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
     """Store `signal`, the id and the text of an answer, unless the key has an answer already.
 
-    The run's row is locked first, as `leases.release_run` locks it: of an answer and a release, the
-    second sees the first.
+    The statement locks the run's row first, as `leases.release_run` does: of an answer and a
+    release, the second sees the first.
     """
-    number, owner, status = _required(link, run_id)
     signal_id, data = signal
-    written = link.execute(
-        "INSERT INTO signal(run, key, signal_id, data) VALUES(%s, %s, %s, %s) "
-        "ON CONFLICT DO NOTHING",
-        (number, key, signal_id, data),
-    )
-    if written.rowcount == 1:
-        if owner is None and status == "parked":
-            link.execute(
-                "UPDATE run SET status = 'ready', updated = now_s() WHERE number = %s", (number,)
-            )
-        notify(link)
+    given = {"run_id": run_id, "key": key, "signal_id": signal_id, "data": data}
+    row = link.execute(POST, {**given, "channel": CHANNEL}).fetchone()
+    if row is None:
+        raise _unknown(run_id)
+    number, is_written, _ = row
+    if is_written:
         return "accepted"
     (first,) = link.execute(
         "SELECT signal_id FROM signal WHERE run = %s AND key = %s", (number, key)
     ).fetchone() or ("",)
-    return "duplicate" if first == signal_id else "answered"
+    return said_before(first, signal_id)
 
 
 def record_target(link: Link, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
-    number, _, _ = _required(link, run_id)
-    link.execute("UPDATE run SET target = %s WHERE number = %s", (target, number))
+    known = "UPDATE run SET target = %s WHERE run_id = %s AND begun"
+    if not link.execute(known, (target, run_id)).rowcount:
+        raise _unknown(run_id)
 
 
 def record_queues(link: Link, queues: Mapping[str, QueueLimits]) -> None:
@@ -239,8 +225,8 @@ def place(link: Link, run_id: str) -> None:
     )
     if placed.rowcount:
         notify(link)
-    else:
-        _required(link, run_id)
+    elif not link.execute("SELECT FROM run WHERE run_id = %s AND begun", (run_id,)).rowcount:
+        raise _unknown(run_id)
 
 
 def clear_refusals(link: Link, revisions: Collection[str]) -> None:
@@ -254,27 +240,21 @@ def clear_refusals(link: Link, revisions: Collection[str]) -> None:
 
 
 def _give_place(link: Link, number: int, place: Submission) -> None:
-    if place != Submission():
-        link.execute(
-            "UPDATE run SET tenant = %s, priority = %s, deadline = now_s() + %s, "
-            "wake_at = now_s() + %s, queue = %s WHERE number = %s",
-            (
-                *(stored_text(place.tenant), place.priority, *[place.deadline_s] * 2),
-                *(stored_text(place.queue), number),
-            ),
-        )
+    link.execute(
+        "UPDATE run SET tenant = %s, priority = %s, deadline = now_s() + %s, "
+        "wake_at = now_s() + %s, queue = %s WHERE number = %s",
+        (
+            *(stored_text(place.tenant), place.priority, *[place.deadline_s] * 2),
+            *(stored_text(place.queue), number),
+        ),
+    )
 
 
-def _required(link: Link, run_id: str) -> tuple[int, str | None, str]:
-    row = link.execute(
-        "SELECT number, owner, status FROM run WHERE run_id = %s AND begun FOR UPDATE", (run_id,)
-    ).fetchone()
-    if row is None:
-        raise UnknownRun(f"no run {run_id!r} in this store")
-    return row[0], row[1], row[2]
+def _unknown(run_id: str) -> UnknownRun:
+    return UnknownRun(f"no run {run_id!r} in this store")
 
 
-def _keep_blobs(link: Link, additions: Sequence[NewEvents]) -> None:
+def _keep_blobs(link: Link, additions: Sequence[Addition]) -> None:
     blobs = sorted({one for each in additions for one in each.blobs.items()})
     if blobs:
         # In one order, so that two writers of the same media do not wait for each other.

@@ -21,22 +21,19 @@ from typing import Final, LiteralString, final
 from msgspec import Struct
 from msgspec.json import encode
 
-from ...errors import Fenced, RunBusy, StoreError
+from ...errors import RunBusy, StoreError
 from ..backlog import refuse_full
-from ..base import Ask, Refusal, ReleaseStatus
 from ..journals import above, news_key, refusals_after, tells_parent
 from ..memory import Claims
-from ..rows import refusals_in
+from ..rows import LeftAs, fenced, refusals_in
 from .schema import CHANNEL, LOCK_CLASS, Link
 
 __all__ = [
     "HeldRun",
-    "LeftAs",
     "StoreWorker",
     "beat",
     "claim_run",
     "end_row",
-    "fenced",
     "give_run_back",
     "interrupt",
     "notify",
@@ -45,9 +42,25 @@ __all__ = [
     "take_row",
 ]
 
+# The worker's row stays as long as the claim is not committed: a sweep waits for it.
+CLAIM: Final[LiteralString] = (
+    "WITH me AS (SELECT name FROM worker WHERE name = %(name)s FOR KEY SHARE) "
+    "INSERT INTO run AS r (run_id, owner, epoch) SELECT %(run_id)s, name, 1 FROM me "
+    "WHERE %(has_room)s OR NOT EXISTS(SELECT FROM run JOIN queue ON name = queue "
+    "WHERE run_id = %(run_id)s AND running IS NOT NULL AND agent <> '') "
+    "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = r.epoch + 1, "
+    "asks = CASE WHEN r.owner IS NULL THEN r.asks ELSE '[]' END, "
+    "status = CASE WHEN r.owner IS NULL THEN r.status ELSE 'interrupted' END "
+    "WHERE r.owner IS NULL OR r.owner = excluded.owner RETURNING number, epoch"
+)
 UNDER_WAY: Final[LiteralString] = (
     "SELECT count(*) FROM run WHERE owner IS NOT NULL AND queue = %s AND agent <> '' "
     "AND run_id <> %s"
+)
+IS_DUE: Final[LiteralString] = (
+    "SELECT EXISTS(SELECT FROM worker WHERE name NOT IN (SELECT name FROM live)) "
+    "OR EXISTS(SELECT FROM run r WHERE owner IS NOT NULL "
+    "AND NOT EXISTS(SELECT FROM worker w WHERE w.name = r.owner))"
 )
 SWEEPER: Final = 0
 """The second number of the lock that lets one process sweep at a time."""
@@ -63,20 +76,6 @@ class HeldRun(Struct, frozen=True, gc=False):
 
     number: int
     epoch: int
-
-
-class LeftAs(Struct, frozen=True, gc=False):
-    """The record of a released run: its status, its questions, and the answers that were read.
-
-    `wake_at` is the time, by this machine's clock, at which a driver is to take the run, or None.
-    `refusal` tells why the run is blocked; it is None for another status.
-    """
-
-    status: ReleaseStatus
-    asks: tuple[Ask, ...]
-    seen: int
-    wake_at: float | None = None
-    refusal: Refusal | None = None
 
 
 @final
@@ -144,9 +143,18 @@ def beat(link: Link, tenant: StoreWorker) -> bool:
 def claim_run(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun:
     """Make the tenant the owner of a run, and return the claim.
 
+    A single statement does it if the worker has its row, the run no owner, and its queue no limit.
+
     Raises:
         RunBusy: a live worker owns the run, or its queue is full (`QueueFull`).
     """
+    if (held := _claimed(link, tenant, run_id, has_room=False)) is not None:
+        return held
+    with link.transaction():
+        return _claim_with_care(link, tenant, run_id)
+
+
+def _claim_with_care(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun:
     take_row(link, tenant)
     _refuse_full(link, run_id)
     if (held := _claimed(link, tenant, run_id)) is not None:
@@ -183,15 +191,11 @@ def _refuse_full(link: Link, run_id: str) -> None:
     refuse_full(run_id, name, running, under_way)
 
 
-def _claimed(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun | None:
-    row = link.execute(
-        "INSERT INTO run AS r (run_id, owner, epoch) VALUES(%s, %s, 1) "
-        "ON CONFLICT(run_id) DO UPDATE SET owner = excluded.owner, epoch = r.epoch + 1, "
-        "asks = CASE WHEN r.owner IS NULL THEN r.asks ELSE '[]' END, "
-        "status = CASE WHEN r.owner IS NULL THEN r.status ELSE 'interrupted' END "
-        "WHERE r.owner IS NULL OR r.owner = excluded.owner RETURNING number, epoch",
-        (run_id, tenant.name),
-    ).fetchone()
+def _claimed(
+    link: Link, tenant: StoreWorker, run_id: str, *, has_room: bool = True
+) -> HeldRun | None:
+    given = {"name": tenant.name, "run_id": run_id, "has_room": has_room}
+    row = link.execute(CLAIM, given).fetchone()
     return None if row is None else HeldRun(row[0], row[1])
 
 
@@ -221,14 +225,16 @@ def release_run(
         family = [run_id, *above(run_id)]
         link.execute("SELECT FROM run WHERE run_id = ANY(%s) ORDER BY number FOR UPDATE", (family,))
     row = link.execute(
-        "SELECT owner, epoch, refusals, agent, status, asks FROM run WHERE number = %s FOR UPDATE",
+        "SELECT owner, epoch, begun, refusals, agent, status, asks FROM run WHERE number = %s "
+        "FOR UPDATE",
         (held.number,),
     ).fetchone()
-    owner, epoch, refusals, agent, status, asked = row or (None, 0, b"[]", "", "ready", b"[]")
+    gone = None, 0, False, b"[]", "", "ready", b"[]"
+    owner, epoch, begun, refusals, agent, status, asked = row or gone
     if (owner, epoch) != (tenant.name, held.epoch):
         if is_again and owner is None and epoch in (0, held.epoch):
             return
-        raise fenced(run_id, owner, epoch, held)
+        raise fenced(run_id, owner, epoch, held.epoch)
     if standing is None:
         give_run_back(link, tenant, held)
         return
@@ -250,7 +256,8 @@ def release_run(
             "number": held.number,
         },
     ).fetchone()
-    _forget_empty(link, held.number)
+    if not begun:
+        _forget_empty(link, held.number)
     if agent and tells_parent((standing.status, asks), (status, asked)):
         _wake_above(link, run_id, held.epoch)
     if row is not None and row[0] in ("ready", "interrupted", "blocked"):
@@ -310,8 +317,14 @@ def sweep(link: Link) -> None:
     """Delete the rows of dead workers, and free each run whose owner has no row.
 
     Two sweeps do no harm, but one at a time is enough. A run that another transaction changes now
-    is left for the next sweep.
+    is left for the next sweep. Most sweeps find nothing to do, by a single statement.
     """
+    if (link.execute(IS_DUE).fetchone() or (False,))[0]:
+        with link.transaction():
+            _free_orphans(link)
+
+
+def _free_orphans(link: Link) -> None:
     (is_mine,) = link.execute(
         "SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, SWEEPER)
     ).fetchone() or (False,)
@@ -333,15 +346,6 @@ def sweep(link: Link) -> None:
 def notify(link: Link) -> None:
     """Tell the workers, at the commit, that a run may wait for a driver."""
     link.execute("SELECT pg_notify(%s, '')", (CHANNEL,))
-
-
-def fenced(run_id: str, owner: str | None, epoch: int, held: HeldRun | None) -> Fenced:
-    """Return the error of a driver whose claim is lost, or that has none."""
-    holder = f"is driven by {owner}" if owner else "has no driver"
-    mine = "never claimed it"
-    if held is not None:
-        mine = f"claimed it in epoch {held.epoch} and must stop"
-    return Fenced(f"run {run_id!r} {holder} now, in epoch {epoch}; this driver {mine}")
 
 
 def _forget_empty(link: Link, number: int) -> None:

@@ -26,10 +26,9 @@ from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSt
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import graph_name_of, revision_in, wake_at
+from ..rows import Addition, addition_of, left_as
 from . import journal, leases, operating, reading
-from .journal import NewEvents
-from .leases import HeldRun, LeftAs, StoreWorker
+from .leases import HeldRun, StoreWorker
 from .reading import Readers
 from .relay import PostgresRelay
 from .schema import Link, place_of, tell_engine
@@ -129,15 +128,8 @@ class PostgresStore:
         if not future.cancelled() and future.exception() is None:
             self._beginnings.saved(blobs)
 
-    def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> NewEvents:
-        encode, graph = self._codec.encode, graph_name_of(events[0]) if events else ""
-        blobs: dict[str, bytes] = {}
-        rows = [
-            (type(event).__name__, encode(at, event, blobs, self._beginnings))
-            for at, event in enumerate(events, seq)
-        ]
-        told = revision_in(events)
-        return NewEvents(run_id, seq, tuple(rows), graph, blobs, revision=told)
+    def _addition(self, run_id: str, seq: int, events: Sequence[Event]) -> Addition:
+        return addition_of(self._codec, self._beginnings, run_id, seq, events)
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
@@ -168,7 +160,8 @@ class PostgresStore:
             tenant.held.pop(run_id, None)
 
         try:
-            await self._queued(Job(run_id, work, partial(tenant.held.__setitem__, run_id)))
+            known = partial(tenant.held.__setitem__, run_id)
+            await self._queued(Job(run_id, work, known, is_single=True))
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 # The cancelled caller does not know of the claim, so the store undoes it.
@@ -192,8 +185,8 @@ class PostgresStore:
         If the write fails, this call raises, and the run is interrupted.
         """
         tenant = self._tenant
-        wakes = wake_at(asks, tenant.clock(), wake_s)
-        standing = None if status is None else LeftAs(status, tuple(asks), seen, wakes, refusal)
+        now = tenant.clock()
+        standing = left_as(status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal)
 
         def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
             leases.release_run(link, tenant, run_id, standing, is_again=is_again)
@@ -212,7 +205,7 @@ class PostgresStore:
         def work(link: Link, _: bool) -> Posted:  # noqa: FBT001 - the parameter of a callback
             return journal.post_answer(link, run_id, key, (signal_id, data))
 
-        return await self._queued(Job(run_id, work))
+        return await self._queued(Job(run_id, work, is_single=True))
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
@@ -230,7 +223,8 @@ class PostgresStore:
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
         return await self._read(
-            lambda link: reading.wanted_page(link, statuses, graph, after=after, limit=limit)
+            lambda link: reading.wanted_page(link, statuses, graph, after=after, limit=limit),
+            in_snapshot=True,
         )
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
@@ -251,7 +245,7 @@ class PostgresStore:
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
             return reading.waiting_ids(link, graphs, limit, revisions, queue, pinned=pinned)
 
-        return await self._queued(Job("", work))
+        return await self._queued(Job("", work, is_single=True))
 
     async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""
@@ -332,7 +326,7 @@ class PostgresStore:
 
     async def survey(self) -> Survey:
         """Return the state of the store."""
-        return await self._read(operating.surveyed)
+        return await self._read(operating.surveyed, in_snapshot=True)
 
     async def prune(self, older_s: float, limit: int) -> int:
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
@@ -346,8 +340,8 @@ class PostgresStore:
         self._writer.put(job)
         return asyncio.wrap_future(job.future)
 
-    async def _read(self, work: Callable[[Link], T]) -> T:
-        return await asyncio.to_thread(self._readers.do, work)
+    async def _read(self, work: Callable[[Link], T], *, in_snapshot: bool = False) -> T:
+        return await asyncio.to_thread(self._readers.do, work, in_snapshot=in_snapshot)
 
 
 def _append_all(
@@ -355,7 +349,7 @@ def _append_all(
     is_again: bool,  # noqa: FBT001 - the parameter of a callback
     *,
     tenant: StoreWorker,
-    additions: Sequence[NewEvents],
+    additions: Sequence[Addition],
 ) -> None:
     for addition in additions:
         journal.append_unclaimed(link, tenant, addition, is_again=is_again)

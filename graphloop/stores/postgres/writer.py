@@ -27,8 +27,8 @@ from psycopg.errors import DeadlockDetected, ReadOnlySqlTransaction, UniqueViola
 from psycopg.pq import TransactionStatus
 
 from ...errors import GraphloopError, StoreError
+from ..rows import Addition
 from . import journal, leases
-from .journal import NewEvents
 from .leases import HeldRun, StoreWorker
 from .schema import CHANNEL, Link, opened, place_of, told
 
@@ -56,6 +56,7 @@ class Job(Generic[T]):
         run_id: the run whose row it locks; jobs lock rows in the order of the ids.
         work: does it; its second argument tells whether an attempt before may have been committed.
         committed: is called in the writing thread with the result, before any later job.
+        is_single: whether the work is one statement, or opens a transaction itself.
     """
 
     def __init__(
@@ -63,17 +64,23 @@ class Job(Generic[T]):
         run_id: str,
         work: Callable[[Link, bool], T],
         committed: Callable[[T], None] | None = None,
+        *,
+        is_single: bool = False,
     ) -> None:
         self.run_id = run_id
         self.future: Future[T] = Future()
+        self._is_single = is_single
         self._work = work
         self._committed = committed
         self._outcome: tuple[T] | GraphloopError | None = None
 
     def do(self, link: Link, *, is_again: bool) -> None:
-        """Do the work in a transaction, or in a savepoint of one; keep the result or refusal."""
+        """Do the work in a transaction, or in a savepoint of one; keep the result or refusal.
+
+        A single statement needs neither, and so waits less for answers of the database.
+        """
         try:
-            with link.transaction():
+            with nullcontext() if self._is_single else link.transaction():
                 self._outcome = (self._work(link, is_again),)
         except GraphloopError as error:
             self._outcome = error
@@ -95,7 +102,7 @@ class Job(Generic[T]):
 class QueuedAppend:
     """Queued events for a claimed run, and the future of their commit."""
 
-    def __init__(self, addition: NewEvents, held: HeldRun) -> None:
+    def __init__(self, addition: Addition, held: HeldRun) -> None:
         self.run_id = addition.run_id
         self.pair = addition, held
         self.future: Future[None] = Future()
@@ -301,7 +308,9 @@ class PostgresWriter:
 
     def _append_batch(self, link: Link, batch: Sequence[QueuedAppend], *, is_again: bool) -> None:
         pairs = [job.pair for job in batch]
-        written = _again(lambda: journal.append_claimed(link, pairs), link.transaction)
+        is_single = all(addition.is_only_entries for addition, _ in pairs)
+        in_one = nullcontext if is_single else link.transaction
+        written = _again(lambda: journal.append_claimed(link, pairs), in_one)
         for job, (addition, claim) in zip(batch, pairs, strict=True):
             error = None
             if job.run_id not in written:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from bisect import bisect_left
 from collections.abc import AsyncGenerator, Collection, Sequence
 from contextlib import aclosing
 from itertools import pairwise
@@ -92,6 +93,44 @@ def test_calls_pass_in_order_and_at_their_rate(caplog: pytest.LogCaptureFixture)
     assert {items[-1] for items in said} == {REPLY}
     assert [type(items[0]) for items in waited] == [Waiting] * 7
     assert caplog.text.count("a call waits") == 7
+
+
+@pytest.mark.parametrize("requests", [50, 500])
+def test_a_fleet_uses_its_rate_and_no_more(requests: int) -> None:
+    """Four desks with more calls than may pass leave no slot of a rate unused, and share evenly."""
+    limits: Rates = {"m*": Rate(requests=requests, per_s=1, burst_s=0.2)}
+    seconds, steps, asked = 6, 200, list[tuple[float, int]]()
+
+    async def main(loop: StillLoop) -> None:
+        store, start = store_on(loop), loop.at
+
+        async def ask(desk: RateDesk, number: int) -> None:
+            while True:
+                async for _ in desk.admit(limits, "m1", 0.0):
+                    pass
+                asked.append((loop.at - start, number))
+
+        desks = [RateDesk(store) for _ in range(4)]
+        asking = [
+            loop.create_task(ask(desk, number))
+            for number, desk in enumerate(desks)
+            for _ in "x" * 9
+        ]
+        for _ in range(seconds * steps):
+            await loop.leap(1 / steps)
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    on_still_loop(main)
+
+    assert len(asked) >= 0.95 * requests * seconds
+    times = [at for at, _ in asked]
+    for first, at in enumerate(times):
+        found = bisect_left(times, at + 1.0) - first
+        assert found <= requests * (1 + 0.2 + 0.04)
+    shares = [sum(one == number for _, one in asked) for number in range(4)]
+    assert min(shares) >= 0.5 * max(shares)
 
 
 def test_the_tokens_of_a_reply_are_settled() -> None:

@@ -21,11 +21,20 @@ from graphloop.limits import Rate, demands, reserved
 from graphloop.providers import Waiting
 from graphloop.rates import FleetPace, RateDesk
 from graphloop.rates.desk import AHEAD_S
-from graphloop.stores import Closes, MemoryStore, Meters, SqliteStore, open_store
+from graphloop.stores import (
+    Closes,
+    MemoryStore,
+    Meters,
+    PostgresStore,
+    SqliteStore,
+    open_store,
+)
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Worker
-from tests.postgres_server import database
+from tests.postgres_server import database, set_clock
 from tests.warm_python import warm_python
+
+Shared = MemoryStore | SqliteStore | PostgresStore
 
 HOUR_S = 3600.0
 SELDOM = {"script": Rate(requests=1, per_s=HOUR_S)}
@@ -35,17 +44,26 @@ PROCESSES, CALLS, REQUESTS, BURST_S = 4, 40, 100, 0.1
 class Clock:
     """A clock that only a test puts forward."""
 
-    now = 1_000.0
+    def __init__(self, dsn: str | None = None) -> None:
+        self._now, self._dsn = 1_000.0, dsn
 
     def __call__(self) -> float:
-        return self.now
+        return self._now
+
+    def forward(self, seconds: float) -> None:
+        """Put the clock forward; a database has one of its own."""
+        self._now += seconds
+        if self._dsn is not None:
+            set_clock(self._dsn, self._now)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-def shared(
-    request: pytest.FixtureRequest, tmp_path: Path
-) -> tuple[MemoryStore | SqliteStore, Clock]:
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def shared(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Shared, Clock]:
     """Return a store whose clock is the test's."""
+    if request.param == "postgres":
+        clock = Clock(dsn := database(request.getfixturevalue("postgres")))
+        clock.forward(0.0)
+        return PostgresStore(dsn, clock=clock), clock
     clock = Clock()
     if request.param == "memory":
         return MemoryStore(clock=clock), clock
@@ -53,7 +71,7 @@ def shared(
 
 
 async def test_a_run_that_would_wait_long_gives_its_slot_back(
-    shared: tuple[MemoryStore | SqliteStore, Clock],
+    shared: tuple[Shared, Clock],
 ) -> None:
     """It parks, waits for nobody, and is taken again at its time; nothing is asked twice."""
     store, clock = shared
@@ -69,7 +87,7 @@ async def test_a_run_that_would_wait_long_gives_its_slot_back(
     (record,) = await store.overview("r2")
     assert (record.status, record.asks, len(model.requests)) == ("parked", (), 1)
     assert await store.ready({"agent"}, 9) == []
-    clock.now += HOUR_S
+    clock.forward(HOUR_S)
     assert await store.ready({"agent"}, 9) == ["r2"]
     assert await Worker([agent], store).drive("r2") == "over"
     kinds = [type(event) for event in await store.load("r2")]
@@ -77,7 +95,7 @@ async def test_a_run_that_would_wait_long_gives_its_slot_back(
 
 
 async def test_a_run_is_postponed_for_its_child_run(
-    shared: tuple[MemoryStore | SqliteStore, Clock],
+    shared: tuple[Shared, Clock],
 ) -> None:
     """The child has the limits of its own agent, and those of its parent's."""
     store, clock = shared
@@ -91,7 +109,7 @@ async def test_a_run_is_postponed_for_its_child_run(
 
     assert await Worker([agent], store).drive("r") == "parked"
     assert await store.ready({"agent"}, 9) == []
-    clock.now += HOUR_S
+    clock.forward(HOUR_S)
     assert await store.ready({"agent"}, 9) == ["r"]
     assert await Worker([agent], store).drive("r") == "over"
 
@@ -133,7 +151,7 @@ async def test_a_postponed_call_waits_in_place_while_others_are_at_work() -> Non
 
 
 async def test_a_run_parks_once_only_postponed_calls_are_left(
-    shared: tuple[MemoryStore | SqliteStore, Clock],
+    shared: tuple[Shared, Clock],
 ) -> None:
     """Of two children one is done, and its result is kept."""
     store, _ = shared

@@ -11,7 +11,8 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
+from functools import partial
 from pathlib import Path
 from threading import Event as Flag
 from typing import Any
@@ -58,6 +59,55 @@ def link(dsn: str) -> Generator[Link]:
 def dead(link: Link) -> None:
     """Declare each worker dead, as a sweep does that finds an old beat."""
     link.execute("DELETE FROM worker")
+
+
+async def test_each_call_waits_few_times_for_the_database(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A hop is a chain of calls: each wait of each of them is between an approval and its run."""
+    store = PostgresStore(dsn, lease_s=3600.0)  # No beat comes between.
+    waits, waited = list[str](), dict[str, int]()
+    wait = psycopg.Connection[Any].wait
+
+    def counted(self: psycopg.Connection[Any], *args: Any, **options: Any) -> Any:
+        waits.append("")
+        return wait(self, *args, **options)
+
+    for run_id in ("first", "second"):  # The first call of each connection sets it up.
+        calls: dict[str, Callable[[], Awaitable[object]]] = {
+            "claim": partial(store.claim, run_id),
+            "begin": partial(store.append, run_id, 1, started(run_id)),
+            "append": partial(store.append, run_id, 2, event("now")),
+            "release": partial(store.release, run_id, "parked", (ASK,)),
+            "post": partial(store.post, run_id, "c0.0", "an id", "yes"),
+            "post again": partial(store.post, run_id, "c0.0", "an id", "yes"),
+            "ready": partial(store.ready, ["a graph"], 9),
+            "record": partial(store.record, run_id),
+            "load": partial(store.load, run_id),
+            "posted": partial(store.posted, run_id),
+            "commands": partial(store.commands, [run_id]),
+        }
+        for name, call in calls.items():
+            monkeypatch.setattr(psycopg.Connection, "wait", counted)
+            await call()
+            monkeypatch.setattr(psycopg.Connection, "wait", wait)
+            waited[name] = len(waits)
+            waits.clear()
+
+    assert waited == {
+        "claim": 1,
+        "begin": 4,
+        "append": 1,
+        "release": 5,
+        "post": 1,
+        "post again": 2,
+        "ready": 2,
+        "record": 1,
+        "load": 1,
+        "posted": 1,
+        "commands": 1,
+    }
+    await store.aclose()
 
 
 async def test_a_driver_whose_run_another_has_claimed_is_fenced(dsn: str, link: Link) -> None:

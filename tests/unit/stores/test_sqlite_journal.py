@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite_journal import Addition, append
+from graphloop.stores.rows import Addition
+from graphloop.stores.sqlite_journal import append
 from graphloop.stores.sqlite_leases import Tenant, claim
 from graphloop.stores.sqlite_schema import open_writer
 

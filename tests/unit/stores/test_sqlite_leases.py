@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import Fenced, RunBusy
+from graphloop.stores.rows import LeftAs
 from graphloop.stores.sqlite import SqliteStore
-from graphloop.stores.sqlite_leases import Standing, Tenant, claim, fence, renew
+from graphloop.stores.sqlite_leases import Tenant, claim, fence, renew
 from graphloop.stores.sqlite_schema import open_writer
 
 
@@ -83,10 +84,10 @@ def test_a_renewal_prolongs_no_lease_of_another_driver(tmp_path: Path) -> None:
 def test_a_written_release_is_forgotten_and_no_later_one() -> None:
     """The run may have been claimed and left again, while the release was on its way."""
     me = tenant(1)
-    me.leave("r", Standing("done", (), 0))
+    me.leave("r", LeftAs("done", (), 0))
     written = me.left["r"]
     me.epochs["r"] = 2
-    me.leave("r", Standing("parked", (), 0))
+    me.leave("r", LeftAs("parked", (), 0))
     later = me.left["r"]
 
     me.forget("r", written)
