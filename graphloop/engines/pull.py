@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import Final, final
 
 from ..errors import StoreError
+from ..stores import Operated
 from .base import Outbox
 from .legs import Legs
 
@@ -88,6 +89,9 @@ class Pull:
         if self._is_new:
             await legs.store.set_queues(legs.queues)
             await legs.store.retry(revisions)
+            if isinstance(legs.store, Operated):
+                pins = {name: code if legs.pinned else "" for name, code in legs.agents.items()}
+                await legs.store.attend(pins)
             self._is_new = False
         limit = free + legs.delayed + len(legs)
         found = await legs.store.ready(

@@ -50,6 +50,7 @@ SEQ_BITS: Final = 32
 # model may be asked again, or it is the run's `deadline`.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 # `revision` is that of the code that began the run; it is empty until the journal tells it.
+# `worker` tells an operator which agents' runs live workers take, with the revisions of pins.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has media and first messages, to which the lines of events refer by digest.
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
@@ -81,6 +82,7 @@ TABLES: Final = (
          PRIMARY KEY(run_id, key)) STRICT, WITHOUT ROWID""",
     """CREATE TABLE queue(
          name TEXT PRIMARY KEY, running INTEGER, weights BLOB NOT NULL) STRICT, WITHOUT ROWID""",
+    "CREATE TABLE worker(name TEXT PRIMARY KEY, serves BLOB NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE TABLE meter(name TEXT PRIMARY KEY, at REAL NOT NULL) STRICT, WITHOUT ROWID",
 )
 

@@ -39,7 +39,8 @@ CONNECT_S: Final = 10
 OLDEST: Final = 140000
 """The oldest supported version of PostgreSQL."""
 
-# A worker is live while its session has its lock and its beat is younger than its lease.
+# A worker is live while its session has its lock and its beat is younger than its lease. It
+# `serves` the runs of agents, each with the revision of its pin, or "".
 # `entry` is append-only; the primary key lets one of two writers of a number through.
 # `begun` is set with the first event: a claim of a run without events is no run yet.
 # `band` is the first order of runs that wait; a run whose time has come is in band 1 as well.
@@ -55,7 +56,8 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE worker(
          name text COLLATE "C" PRIMARY KEY,
          lock_id int GENERATED ALWAYS AS IDENTITY UNIQUE,
-         lease_s float8 NOT NULL, beat float8 NOT NULL) WITH (fillfactor=50)""",
+         lease_s float8 NOT NULL, beat float8 NOT NULL,
+         serves jsonb NOT NULL DEFAULT '{}') WITH (fillfactor=50)""",
     """CREATE VIEW live AS SELECT name FROM worker
          WHERE beat + lease_s > now_s() AND EXISTS(
            SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted
