@@ -61,6 +61,9 @@ class Engine(Protocol):
         """Start legs that are due now.
 
         The worker calls it when the store tells of a run, and otherwise at short intervals.
+
+        Raises:
+            OtherSchema: the store is another graphloop's, and this worker has to end.
         """
         ...
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from ..errors import StoreError
+from ..errors import OtherSchema, StoreError
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -223,7 +223,7 @@ def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether the database has its tables; raise if it has another program's or schema's tables.
 
     Raises:
-        StoreError: the database is not graphloop's, or has another schema version.
+        StoreError: the database is not graphloop's, or has another schema (`OtherSchema`).
     """
     # Both reads see one snapshot: another process may be creating the tables.
     connection.execute("BEGIN")
@@ -243,7 +243,7 @@ def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
             if version > SCHEMA_VERSION
             else "end its runs with the graphloop that wrote it, and give another file here"
         )
-        raise StoreError(
+        raise OtherSchema(
             f"{path} has schema version {version}, expected {SCHEMA_VERSION}. Fix: {fix}."
         )
     return True

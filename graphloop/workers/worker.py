@@ -144,6 +144,10 @@ class Worker:
         Args:
             grace_s: the seconds that runs under way have after `stop`. Another worker takes what is
                 left then.
+
+        Raises:
+            OtherSchema: the store is another version's of graphloop; no run has changed.
+            ConfigError: the engine cannot serve.
         """
         await self._engine.open()
         left_s, deltas = 0.0, self._tell_deltas()

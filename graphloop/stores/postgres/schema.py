@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ...errors import ConfigError, StoreError
+from ...errors import ConfigError, OtherSchema, StoreError
 
 __all__ = [
     "CHANNEL",
@@ -236,7 +236,7 @@ def _check(link: Link, place: str) -> None:
                     link.execute(statement)
                 version = str(SCHEMA_VERSION)
     if version != str(SCHEMA_VERSION):
-        raise StoreError(
+        raise OtherSchema(
             f"{place} has schema version {version}, expected {SCHEMA_VERSION}. Fix: use the "
             "graphloop that wrote it, or a newer one."
         )
