@@ -115,6 +115,8 @@ class NodeGraph(Generic[S]):
         """The names in `agents` that a model in a run of this graph may call like tools."""
         self.handoffs: frozenset[str] = frozenset()
         """The names in `called` that are handoffs: the agent's answer becomes the run's."""
+        self.placed: frozenset[str] = frozenset()
+        """The names in `called` whose runs any worker may drive, while their parent waits."""
         self.facts: object = None
         """A cache of facts about the graph's nodes that each run needs; the first run fills it."""
         self.run_options: Mapping[str, object] = {}

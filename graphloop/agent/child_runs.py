@@ -177,6 +177,7 @@ def attach_metadata(graph: NodeGraph[Any], resources: AgentResources) -> None:
     # The agents that only screen are run by a node; no model can call them.
     graph.called = frozenset(resources.children) & {spec.name for spec in resources.toolbox.specs}
     graph.handoffs = frozenset(_taking_over(resources.children))
+    graph.placed = graph.called & frozenset(_placed(resources.children))
     graph.run_options = resources.run_options
 
 
@@ -210,12 +211,19 @@ def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
     copied.agents = {**_graphs(more), **graph.agents}
     copied.called = graph.called | (offered & set(more))
     copied.handoffs = graph.handoffs | (copied.called & set(_taking_over(more)))
+    copied.placed = graph.placed | (copied.called & set(_placed(more)))
     return copied
 
 
 def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
     for name, plan in plans.items():
         if isinstance(plan, AgentTool) and plan.takes_over:
+            yield name
+
+
+def _placed(plans: Mapping[str, Plan]) -> Iterator[str]:
+    for name, plan in plans.items():
+        if isinstance(plan, AgentTool) and plan.place == "anywhere":
             yield name
 
 
