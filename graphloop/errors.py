@@ -23,6 +23,7 @@
     ├── NotDeterministic       … it made a different request when it ran again
     ├── RunFailed              a run that ended in `error`, seen from another process
     ├── StoreError             the journal: unreadable, out of order, or of a newer version
+    │   ├── OtherSchema        … the database has the tables of another version of graphloop
     │   ├── UnknownRun         … there is no such run
     │   ├── Fenced             … another driver holds the run's lease now: this one must stop
     │   └── RunBusy            … another driver is at work on the run: wait for it
@@ -55,6 +56,7 @@ __all__ = [
     "IllegalEvent",
     "NodeDefinitionError",
     "NotDeterministic",
+    "OtherSchema",
     "OutputInvalid",
     "Overloaded",
     "Problem",
@@ -261,6 +263,10 @@ class RunFailed(GraphloopError):
 
 class StoreError(GraphloopError):
     """A journal cannot be read or continued."""
+
+
+class OtherSchema(StoreError):
+    """The database has the tables of another version of graphloop; a wait does not help."""
 
 
 class UnknownRun(StoreError):

@@ -93,6 +93,7 @@ class Surroundings(Struct, frozen=True):
         agents: the graphs of the agents that the runs know, by agent; None if a graph is unknown.
         called: the names in `agents` that a model in a run may call like tools.
         handoffs: the names in `called` that are handoffs: the agent's answer becomes the run's.
+        placed: the names in `called` whose runs any worker may drive, while their parent waits.
         options: the options of the runs, by name: budget, rules, tools, prompts.
     """
 
@@ -100,6 +101,7 @@ class Surroundings(Struct, frozen=True):
     agents: Mapping[str, NodeGraph[Any] | None] = {}
     called: frozenset[str] = frozenset()
     handoffs: frozenset[str] = frozenset()
+    placed: frozenset[str] = frozenset()
     options: Mapping[str, object] = {}
 
 

@@ -172,12 +172,14 @@ def _parameters(*, takes_over: bool) -> Parameters:
 
 def attach_metadata(graph: NodeGraph[Any], resources: AgentResources) -> None:
     """Store the tool names, sub-agents and options of an agent on the agent's graph."""
+    # The agents that only screen are run by a node; no model can call them.
+    called = frozenset(resources.children) & {spec.name for spec in resources.toolbox.specs}
     graph.surroundings = Surroundings(
         resources.callable_names,
         _graphs(resources.children),
-        # The agents that only screen are run by a node; no model can call them.
-        frozenset(resources.children) & {spec.name for spec in resources.toolbox.specs},
+        called,
         frozenset(_taking_over(resources.children)),
+        called & frozenset(_placed(resources.children)),
         resources.run_options,
     )
 
@@ -212,6 +214,7 @@ def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
         {**_graphs(more), **known.agents},
         called,
         known.handoffs | (called & set(_taking_over(more))),
+        known.placed | (called & set(_placed(more))),
         options,
     )
     return copied
@@ -220,6 +223,12 @@ def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
 def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
     for name, plan in plans.items():
         if isinstance(plan, AgentTool) and plan.takes_over:
+            yield name
+
+
+def _placed(plans: Mapping[str, Plan]) -> Iterator[str]:
+    for name, plan in plans.items():
+        if isinstance(plan, AgentTool) and plan.place == "anywhere":
             yield name
 
 

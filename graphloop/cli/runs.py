@@ -15,6 +15,8 @@ The status of a run:
   done, failed, cancelled   it is over
   -            a directory of JSON lines has no status: see graphloop replay
 
+QUEUE, DEADLINE and CODE (the revision of the code that began the run) are shown if a run has one.
+
 A child run is listed below its parent, and goes on with it. Other commands take the id or its
 beginning, as listed here. --json prints one JSON object for each run.
 """
@@ -37,11 +39,14 @@ from ..errors import ConfigError, nearest
 from ..events import Cancelled, EffectFailed
 from ..stores import (
     OVER,
+    REVISION_SHOWN,
     Catalog,
     ReleaseStatus,
     RunRecord,
     RunStatus,
     Store,
+    Submission,
+    age_text,
     graph_name_of,
     paged,
     parent_of,
@@ -66,7 +71,6 @@ STYLES: Final = {
     "done": "green",
 }
 PIPE_WIDTH: Final = 200
-COLUMNS: Final = ("RUN", "STATUS", "GRAPH", "EVENTS", "UPDATED")
 ID_MIN: Final = 8
 WHY_MAX: Final = 300
 ASKED: Final = ("key", "kind", "name", "arguments", "agents", "expires_at", "unknown")
@@ -200,9 +204,10 @@ def _print(rows: Sequence[_Row]) -> None:
     named = [*_tree(rows)]
     is_terminal = sys.stdout.isatty()
     console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)
-    widths = range(len(COLUMNS), 2, -1)
-    fits = (n for n in widths if console.measure(_table(named, n)).maximum < console.width)
-    console.print(_table(named, next(fits, 2)))
+    columns = [*_columns(named)]
+    widths = range(len(columns), 2, -1)
+    fits = (n for n in widths if console.measure(_table(columns[:n])).maximum < console.width)
+    console.print(_table(columns[: next(fits, 2)]))
     for name, row in named:
         # Skip child runs: their questions are printed with their root run.
         for ask in () if row.record.parent and name.startswith((" ", "└")) else row.record.asks:
@@ -214,20 +219,41 @@ def _print(rows: Sequence[_Row]) -> None:
             sys.stdout.write(f"{wrapped(f'{name} {row.status}: {row.why}', sys.stdout)}\n")
 
 
-def _table(named: Sequence[tuple[str, _Row]], columns: int) -> Table:
+def _columns(named: Sequence[tuple[str, _Row]]) -> Iterator[tuple[str, Sequence[str | Styled]]]:
+    """Yield the head and the cells of each column, the least important last."""
+    records = [row.record for _, row in named]
+    yield "RUN", [name for name, _ in named]
+    yield (
+        "STATUS",
+        [Styled(row.status or "-", STYLES.get(row.status, "")) for _, row in named],
+    )
+    yield "GRAPH", [clean(one.graph) for one in records]
+    if any(one.queue != Submission().queue for one in records):
+        yield "QUEUE", [clean(one.queue) for one in records]
+    if any(deadlines := [_deadline(one) for one in records]):
+        yield "DEADLINE", deadlines
+    yield "EVENTS", [Styled(str(one.events), justify="right") for one in records]
+    yield "UPDATED", [time_text(one.updated_at) for one in records]
+    if any(one.revision for one in records):
+        yield "CODE", [one.revision[:REVISION_SHOWN] for one in records]
+
+
+def _deadline(record: RunRecord) -> str | Styled:
+    """Return when the deadline of a run that is not over is, from now; "" for none."""
+    remaining_s = record.remaining_s
+    if remaining_s is None or record.status in OVER:
+        return ""
+    if remaining_s <= 0:
+        return Styled(f"{age_text(-remaining_s)} ago", "red")
+    return f"in {age_text(remaining_s)}"
+
+
+def _table(columns: Sequence[tuple[str, Sequence[str | Styled]]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in COLUMNS[:columns]:
+    for name, _ in columns:
         table.add_column(name, no_wrap=True, overflow="fold")
-    for name, row in named:
-        record = row.record
-        cells = (
-            name,
-            Styled(row.status or "-", STYLES.get(row.status, "")),
-            clean(record.graph),
-            Styled(str(record.events), justify="right"),
-            time_text(record.updated_at),
-        )
-        table.add_row(*cells[:columns])
+    for cells in zip(*[cells for _, cells in columns], strict=True):
+        table.add_row(*cells)
     return table
 
 
@@ -261,6 +287,9 @@ def _json(row: _Row) -> Mapping[str, object]:
         "created_at": record.created_at,
         "updated_at": record.updated_at,
         "parent": record.parent or None,
+        "queue": record.queue,
+        "remaining_s": record.remaining_s,
+        "revision": record.revision or None,
         "why": row.why or None,
         "target": start.target if (start := Start.noted(record.target)) else None,
         "asks": [

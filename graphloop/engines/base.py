@@ -40,8 +40,8 @@ class Outbox(Protocol):
         Args:
             statements: PL/pgSQL. The record `told` has the `run_id`, the `graph` of its root run,
                 the `queue`, the `priority`, a name of this `leg` that no other has, the `band` of
-                its urgency (1, 10 or 100; the least first), and the `lost_leg` of a driver that
-                died, or null.
+                its urgency (1, 10 or 100; the least first), the `turn` of its tenant (from 1 to
+                999; the least first), and the `lost_leg` of a driver that died, or null.
         """
         ...
 
@@ -61,6 +61,9 @@ class Engine(Protocol):
         """Start legs that are due now.
 
         The worker calls it when the store tells of a run, and otherwise at short intervals.
+
+        Raises:
+            OtherSchema: the store is another graphloop's, and this worker has to end.
         """
         ...
 

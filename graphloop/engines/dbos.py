@@ -5,6 +5,9 @@ the truth, and DBOS keeps no second one. The transaction that makes a run ready 
 the queue of its agent, by the function of SQL that DBOS has for that. So the queue forgets no run,
 and a program that submits or answers runs needs nothing of DBOS.
 
+DBOS orders legs by one number. It holds the band, the priority, and the turn that the tenant had
+when the run became ready, so tenants go in turn as with `Pull`, but no turn changes later.
+
 DBOS does not take back what a dead worker had. The store does: its sweep makes the run ready, which
 cancels the lost leg, and puts a new one into the queue.
 """
@@ -45,7 +48,8 @@ ENQUEUE: Final = f"""PERFORM dbos.enqueue_workflow(
     workflow_name => '{WORKFLOW}', queue_name => '{QUEUE}' || told.graph
       || CASE told.queue WHEN '{DEFAULT}' THEN '' ELSE '/' || told.queue END,
     positional_args => ARRAY[to_json(told.run_id)], workflow_id => told.leg,
-    app_version => '{VERSION}', priority => told.band * 1000 - told.priority,
+    app_version => '{VERSION}', priority => CASE told.band WHEN 1 THEN 0 WHEN 10 THEN 1 ELSE 2 END
+      * 1000000 + (100 - told.priority) * 1000 + told.turn,
     application_name => '{APPLICATION}');
   UPDATE dbos.workflow_status SET status = 'CANCELLED', owner_xid = NULL, queue_name = NULL,
     started_at_epoch_ms = NULL, updated_at = (extract(epoch FROM now()) * 1000)::bigint,
@@ -75,8 +79,7 @@ class Dbos:
         legs: the legs of the worker.
 
     Raises:
-        ConfigError: the store is not a PostgreSQL database, a queue has weights, or the worker is
-            pinned.
+        ConfigError: the store is not a PostgreSQL database, or the worker is pinned.
     """
 
     def __init__(self, legs: Legs) -> None:
@@ -88,11 +91,6 @@ class Dbos:
         self._outbox: Outbox = legs.store
         legs.refuse_pinned("dbos")
         self._legs = legs
-        if weighted := [name for name, queue in legs.queues.items() if queue.weights]:
-            raise ConfigError(
-                f"engine dbos: expected queues without weights, found those of {weighted[0]!r}: "
-                "DBOS knows no tenants. Fix: leave them out, or take the engine pull."
-            )
         queues = legs.queues or {DEFAULT: QueueLimits(slots=legs.slots)}
         self._queues = {
             f"{QUEUE}{agent}{'' if name == DEFAULT else f'/{name}'}": queue

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, final
 
-from ..errors import StoreError
+from ..errors import OtherSchema, StoreError
+from ..stores import Operated
 from .base import Outbox
 from .legs import Legs
 
@@ -54,7 +55,11 @@ class Pull:
                 await self._legs.store.on_ready("")
 
     async def look(self) -> None:
-        """Start runs that wait."""
+        """Start runs that wait.
+
+        Raises:
+            OtherSchema: the store is another graphloop's; the runs stay as they are.
+        """
         legs, now, found = self._legs, time.monotonic(), dict[str, float]()
         started = {one: queue for one, queue in self._started.items() if legs.is_under_way(one)}
         under_way = Counter(started.values())
@@ -67,6 +72,8 @@ class Pull:
                 continue
             try:
                 waiting = await self.waiting(free, queue)
+            except OtherSchema:
+                raise
             except StoreError as error:
                 LOG.warning("a worker cannot look for waiting runs: %s", error)
                 return
@@ -92,6 +99,9 @@ class Pull:
         if self._is_new:
             await legs.store.set_queues(legs.queues)
             await legs.store.retry(revisions)
+            if isinstance(legs.store, Operated):
+                pins = {name: code if legs.pinned else "" for name, code in legs.agents.items()}
+                await legs.store.attend(pins)
             self._is_new = False
         limit = free + legs.delayed + len(legs)
         found = await legs.store.ready(

@@ -25,7 +25,7 @@ from temporalio.envconfig import ClientConfig
 from temporalio.service import RPCError
 from temporalio.worker import Worker
 
-from ..errors import ConfigError, StoreError, UnknownRun
+from ..errors import ConfigError, OtherSchema, StoreError, UnknownRun
 from ..stores import MemoryStore
 from .base import Driven
 from .legs import Legs
@@ -125,6 +125,7 @@ class TemporalIo:
 
         Raises:
             ConfigError: Temporal hands out no more legs to this worker.
+            OtherSchema: the store is another graphloop's.
         """
         assert self._client is not None, "the engine is open"
         for serving in self._serving.values():
@@ -136,6 +137,8 @@ class TemporalIo:
                     f"`temporal operator namespace create --namespace {name}`."
                 ) from failed
         if self._relaying is None or self._relaying.done():
+            if self._relaying is not None:
+                self._relaying.result()
             self._relaying = asyncio.create_task(self._relay())
 
     async def drain(self) -> None:
@@ -159,6 +162,8 @@ class TemporalIo:
         legs, now = self._legs, time.monotonic()
         try:
             waiting = await self._pull.waiting(legs.slots - len(legs))
+        except OtherSchema:
+            raise
         except StoreError as error:
             LOG.warning("a worker cannot look for waiting runs: %s", error)
             return

@@ -48,8 +48,11 @@ from .round_trip import check_callback_answer, check_state
 
 if TYPE_CHECKING:
     from .diagnosis import (
+        REVISION_SHOWN,
+        BegunRuns,
         Need,
         Operated,
+        QueueState,
         Survey,
         WaitingRuns,
         age_text,
@@ -65,9 +68,11 @@ if TYPE_CHECKING:
 __all__ = [
     "LOCK",
     "OVER",
+    "REVISION_SHOWN",
     "SUFFIX",
     "Ask",
     "Backlog",
+    "BegunRuns",
     "Catalog",
     "Change",
     "Closes",
@@ -84,6 +89,7 @@ __all__ = [
     "Posted",
     "PostgresStore",
     "QueueLimits",
+    "QueueState",
     "Refusal",
     "Relays",
     "ReleaseStatus",
@@ -124,7 +130,8 @@ __getattr__ = front_door(
     __name__,
     {
         ".diagnosis": (
-            *("Need", "Operated", "Survey", "WaitingRuns"),
+            *("REVISION_SHOWN", "BegunRuns", "Need", "Operated", "QueueState", "Survey"),
+            "WaitingRuns",
             *("age_text", "diagnosed", "metrics_text"),
         ),
         ".jsonl": (

@@ -8,8 +8,11 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from msgspec import Struct
 
 __all__ = [
+    "REVISION_SHOWN",
+    "BegunRuns",
     "Need",
     "Operated",
+    "QueueState",
     "Survey",
     "WaitingRuns",
     "age_text",
@@ -24,6 +27,7 @@ DRIVERS_OF_A_FILE_MAX: Final = 3
 """With more, the slowest appends to a SQLite file pass those to a server (measured)."""
 DEAD_ROWS_MAX: Final = 100_000
 CONNECTIONS_SHARE_MAX: Final = 0.8
+REVISION_SHOWN: Final = 12
 UNITS: Final = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -41,6 +45,32 @@ class WaitingRuns(Struct, frozen=True):
     since: float
 
 
+class QueueState(Struct, frozen=True):
+    """The runs of a queue that are not over, but for those that wait for people.
+
+    Attributes:
+        queue: the name of the queue.
+        waiting: how many wait for a driver.
+        running: how many have a live driver.
+        since: the time from which the first of those that wait does; None if none waits.
+        late: how many runs are past their deadline, whatever they wait for.
+    """
+
+    queue: str
+    waiting: int
+    running: int
+    since: float | None
+    late: int
+
+
+class BegunRuns(Struct, frozen=True):
+    """The runs of an agent that are not over, and that code of one revision began."""
+
+    agent: str
+    revision: str
+    runs: int
+
+
 class Survey(Struct, frozen=True):
     """The state of a store as an operator sees it, without one journal read.
 
@@ -54,6 +84,10 @@ class Survey(Struct, frozen=True):
         drivers: the number of live store objects that drive, or may drive, runs.
         lapsed: the number of drivers that are dead, and whose runs no look has freed yet.
         sizes: maps a word for a size or a count ("bytes", "dead rows") to its number.
+        queues: the queues with runs that are not over.
+        begun: the runs that are not over, by agent and revision; without those of no revision.
+        served: maps the agents of live workers to the revisions to which these are pinned; ""
+            is that of a worker without pins.
     """
 
     now: float
@@ -65,11 +99,22 @@ class Survey(Struct, frozen=True):
     drivers: int
     lapsed: int
     sizes: Mapping[str, int]
+    queues: tuple[QueueState, ...] = ()
+    begun: tuple[BegunRuns, ...] = ()
+    served: Mapping[str, Sequence[str]] = {}
 
 
 @runtime_checkable
 class Operated(Protocol):
-    """Surveys all runs, and deletes old ones."""
+    """Surveys all runs and those that serve them, and deletes old runs."""
+
+    async def attend(self, agents: Mapping[str, str]) -> None:
+        """Note for surveys which agents' runs a worker of this store object takes, till its close.
+
+        Args:
+            agents: maps an agent's name to the revision to which the worker is pinned; "" for none.
+        """
+        ...
 
     async def survey(self) -> Survey:
         """Return the state of the store."""
@@ -121,20 +166,38 @@ def diagnosed(survey: Survey, clock: float) -> Sequence[Need]:
             if survey.now - each.since > WAIT_S_MAX
         ],
         *_runs(survey),
+        *[_unserved(each) for each in survey.begun if _is_unserved(each, survey)],
         *_machine(survey, clock),
     ]
 
 
 def _untaken(waiting: WaitingRuns, survey: Survey) -> Need:
-    why = f"no live worker has an agent called {waiting.graph!r}, or each slot is taken"
-    fix = f"start a worker with the agent {waiting.graph!r}, or more workers"
-    if survey.drivers == 0:
-        why, fix = "no worker is live", f"start a worker with the agent {waiting.graph!r}"
+    why = f"no live worker has an agent called {waiting.graph!r}"
+    fix = f"start a worker with the agent {waiting.graph!r}"
+    if waiting.graph in survey.served:
+        why, fix = "its live workers have no free slot, or are pinned to other code", f"{fix}, too"
+    elif not survey.served and not survey.drivers:
+        why = "no worker is live"
     runs = "1 run waits" if waiting.runs == 1 else f"{waiting.runs} runs wait"
     return Need(
         f"{runs} for a driver of {waiting.graph!r}, the first for "
         f"{age_text(survey.now - waiting.since)}: {why}.",
         f"{fix}.",
+    )
+
+
+def _is_unserved(begun: BegunRuns, survey: Survey) -> bool:
+    """Whether workers of the agent are there, and each is pinned to other code."""
+    pins = survey.served.get(begun.agent, ())
+    return bool(pins) and not {"", begun.revision} & {*pins}
+
+
+def _unserved(begun: BegunRuns) -> Need:
+    runs = "1 run" if begun.runs == 1 else f"{begun.runs} runs"
+    return Need(
+        f"{runs} of {begun.agent!r} began with code of revision {begun.revision[:REVISION_SHOWN]}, "
+        "and each live worker of it is pinned to other code.",
+        "start a worker with that code, or one without --pin.",
     )
 
 
@@ -197,6 +260,14 @@ def metrics_text(survey: Survey) -> str:
             "waiting_seconds",
             "graph",
             {each.graph: survey.now - each.since for each in survey.waiting},
+        ),
+        *_metric("queue_waiting", "queue", {each.queue: each.waiting for each in survey.queues}),
+        *_metric("queue_running", "queue", {each.queue: each.running for each in survey.queues}),
+        *_metric("queue_late", "queue", {each.queue: each.late for each in survey.queues}),
+        *_metric(
+            "queue_waiting_seconds",
+            "queue",
+            {one.queue: survey.now - one.since for one in survey.queues if one.since is not None},
         ),
         *_metric("drivers", "state", {"live": survey.drivers, "lapsed": survey.lapsed}),
         *_metric("size", "of", survey.sizes),

@@ -276,6 +276,10 @@ class SqliteStore:
             )
         )
 
+    async def attend(self, agents: Mapping[str, str]) -> None:
+        """Note for surveys which agents' runs a worker of this store object takes."""
+        await self._writer.do(partial(sqlite_operating.attend, tenant=self._tenant, agents=agents))
+
     async def survey(self) -> Survey:
         """Return the state of the store."""
         now = self._clock()

@@ -73,6 +73,7 @@ class Tenant:
             wrong number does no harm: the append then looks for the row by the run's id.
         left: maps a run id to a claim whose release could not be written yet.
         claims: the claims of the drivers within this process.
+        serves: maps the agents of this process's workers to the revisions of their pins.
     """
 
     def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
@@ -83,6 +84,7 @@ class Tenant:
         self.numbers: dict[str, int] = {}
         self.left: dict[str, LapsedClaim] = {}
         self.claims = Claims()
+        self.serves: dict[str, str] = {}
 
     def leave(self, run_id: str, standing: LeftAs | None) -> None:
         """Move a run's claim to `left`, because its release could not be written."""
@@ -255,6 +257,7 @@ def give_up(connection: Connection, tenant: Tenant) -> None:
     for run_id, left in tenant.left.items():
         give_back(connection, tenant, run_id, left)
     connection.execute("UPDATE run SET lease_until = 0 WHERE owner = ?", (tenant.name,))
+    connection.execute("DELETE FROM worker WHERE name = ?", (tenant.name,))
 
 
 def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:

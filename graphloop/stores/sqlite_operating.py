@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Collection
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from sqlite3 import Connection
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
+
+from msgspec.json import Decoder, encode
 
 from .base import Change
 from .beginnings import PART
-from .diagnosis import Survey, WaitingRuns
+from .diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
+from .journals import OVER
 from .rows import NAMED_MAX, family_of, reason_in
-from .sqlite_leases import is_dead
+from .sqlite_leases import Tenant, is_dead
 from .sqlite_schema import entry_id
 
-__all__ = ["change_meters", "prune_families", "survey_of"]
+__all__ = ["attend", "change_meters", "prune_families", "survey_of"]
 
 T = TypeVar("T")
 
 RUNS: Final = (
-    "SELECT run_id, agent, status, owner, lease_until, updated, wake_at, refusals FROM run "
-    "WHERE next_seq > 1 "
-    "ORDER BY updated"
+    "SELECT run_id, agent, status, owner, lease_until, updated, wake_at, refusals, queue, "
+    "deadline, revision FROM run WHERE next_seq > 1 ORDER BY updated"
 )
+SERVES: Final = Decoder(dict[str, str])
 # In the order of the ids, "." comes before "/", and "0" after it: a family's ids are two ranges.
 IS_OLD: Final = (
     "(next_seq > 1 AND owner IS NULL AND status IN('done', 'failed', 'cancelled') "
@@ -41,43 +44,109 @@ OLD: Final = (
 REFERENCE: Final = re.compile(rb"sha256:[0-9a-f]{64}")
 
 
+class _Row(NamedTuple):
+    """A run; `status` is that which it has now, as in its record."""
+
+    run_id: str
+    agent: str
+    status: str
+    owner: str | None
+    lease_until: float
+    updated: float
+    wake_at: float | None
+    refusals: bytes
+    queue: str
+    deadline: float | None
+    revision: str
+
+    def waits_since(self, now: float) -> float | None:
+        """Return the time from which a run that drivers take waits for one; None if it does not."""
+        since = self.wake_at if self.status == "parked" else None
+        if self.status in ("ready", "interrupted"):
+            since = self.updated
+        return since if self.agent and since is not None and since <= now else None
+
+
 def survey_of(connection: Connection, now: float) -> Survey:
     """Return the state of the store, from one snapshot."""
-    runs: defaultdict[str, int] = defaultdict(int)
-    oldest: dict[str, float] = {}
-    waiting: dict[str, WaitingRuns] = {}
-    blocked: dict[str, bytes] = {}
-    children: list[str] = []
-    roots: set[str] = set()
     owners: dict[str, bool] = {}
-    for run_id, agent, left_as, owner, lease_until, updated, wake_at, kept in connection.execute(
-        RUNS
-    ):
-        status: str = left_as
-        if owner is not None:
-            owners[owner] = lease_until > now and not is_dead(owner)
-            status = "running" if owners[owner] else "interrupted"
-        runs[status] += 1
-        oldest.setdefault(status, updated)
-        (children.append if "/" in run_id else roots.add)(run_id)
-        if status == "blocked":
-            blocked[run_id] = kept
-        since: float | None = wake_at if status == "parked" else None
-        if status in ("ready", "interrupted"):
-            since = updated
-        if agent and since is not None and since <= now:
-            before = waiting.get(agent, WaitingRuns(agent, 0, since))
-            waiting[agent] = WaitingRuns(agent, before.runs + 1, min(before.since, since))
+    rows: list[_Row] = []
+    for row in map(_Row._make, connection.execute(RUNS)):
+        if row.owner is None:
+            rows.append(row)
+            continue
+        owners[row.owner] = row.lease_until > now and not is_dead(row.owner)
+        rows.append(row._replace(status="running" if owners[row.owner] else "interrupted"))
+    roots = {row.run_id for row in rows if "/" not in row.run_id}
+    orphans = [row.run_id for row in rows if row.run_id.partition("/")[0] not in roots]
+    blocked = [row for row in rows if row.status == "blocked"][:NAMED_MAX]
+    served: defaultdict[str, list[str]] = defaultdict(list)
+    for name, kept in connection.execute("SELECT name, serves FROM worker ORDER BY name"):
+        for agent, pin in SERVES.decode(kept).items() if not is_dead(name) else ():
+            served[agent].append(pin)
     return Survey(
         now,
-        dict(runs),
-        oldest,
-        tuple([waiting[agent] for agent in sorted(waiting)]),
-        {run_id: reason_in(kept) for run_id, kept in [*blocked.items()][:NAMED_MAX]},
-        tuple([one for one in children if one.partition("/")[0] not in roots][:NAMED_MAX]),
+        Counter([row.status for row in rows]),
+        {row.status: row.updated for row in reversed(rows)},
+        _waiting(rows, now),
+        {row.run_id: reason_in(row.refusals) for row in blocked},
+        tuple(orphans[:NAMED_MAX]),
         sum(owners.values()),
         len(owners) - sum(owners.values()),
         _sizes(connection),
+        _queues(rows, now),
+        _begun(rows),
+        served,
+    )
+
+
+def _waiting(rows: Iterable[_Row], now: float) -> tuple[WaitingRuns, ...]:
+    waiting: defaultdict[str, list[float]] = defaultdict(list)
+    for row in rows:
+        if (since := row.waits_since(now)) is not None:
+            waiting[row.agent].append(since)
+    return tuple(
+        [WaitingRuns(name, len(all_), min(all_)) for name, all_ in sorted(waiting.items())]
+    )
+
+
+def _queues(rows: Iterable[_Row], now: float) -> tuple[QueueState, ...]:
+    queues: defaultdict[str, list[_Row]] = defaultdict(list)
+    for row in rows:
+        if row.agent and row.status not in OVER:
+            queues[row.queue].append(row)
+    return tuple(
+        QueueState(
+            queue,
+            len(waits := [at for row in found if (at := row.waits_since(now)) is not None]),
+            sum(row.status == "running" for row in found),
+            min(waits, default=None),
+            sum(row.deadline is not None and row.deadline <= now for row in found),
+        )
+        for queue, found in sorted(queues.items())
+    )
+
+
+def _begun(rows: Iterable[_Row]) -> tuple[BegunRuns, ...]:
+    begun = Counter(
+        [
+            (row.agent, row.revision)
+            for row in rows
+            if row.agent and row.revision and row.status not in OVER
+        ]
+    )
+    return tuple([BegunRuns(*code, runs) for code, runs in sorted(begun.items())])
+
+
+def attend(connection: Connection, tenant: Tenant, agents: Mapping[str, str]) -> None:
+    """Note which agents' runs the workers of a store object take, and forget dead workers."""
+    names = connection.execute("SELECT name FROM worker").fetchall()
+    dead = [one for one in names if is_dead(one[0])]
+    connection.executemany("DELETE FROM worker WHERE name = ?", dead)
+    tenant.serves.update(agents)
+    connection.execute(
+        "INSERT OR REPLACE INTO worker(name, serves) VALUES(?, ?)",
+        (tenant.name, encode(tenant.serves)),
     )
 
 

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from ..errors import StoreError
+from ..errors import OtherSchema, StoreError
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -52,6 +52,7 @@ SEQ_BITS: Final = 32
 # a root run may be new, in band 2.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 # `revision` is that of the code that began the run; it is empty until the journal tells it.
+# `worker` tells an operator which agents' runs live workers take, with the revisions of pins.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has media and first messages, to which the lines of events refer by digest.
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
@@ -87,6 +88,7 @@ TABLES: Final = (
          PRIMARY KEY(run_id, key)) STRICT, WITHOUT ROWID""",
     """CREATE TABLE queue(
          name TEXT PRIMARY KEY, running INTEGER, weights BLOB NOT NULL) STRICT, WITHOUT ROWID""",
+    "CREATE TABLE worker(name TEXT PRIMARY KEY, serves BLOB NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE TABLE meter(name TEXT PRIMARY KEY, at REAL NOT NULL) STRICT, WITHOUT ROWID",
 )
 
@@ -223,7 +225,7 @@ def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
     """Whether the database has its tables; raise if it has another program's or schema's tables.
 
     Raises:
-        StoreError: the database is not graphloop's, or has another schema version.
+        StoreError: the database is not graphloop's, or has another schema (`OtherSchema`).
     """
     # Both reads see one snapshot: another process may be creating the tables.
     connection.execute("BEGIN")
@@ -243,7 +245,7 @@ def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
             if version > SCHEMA_VERSION
             else "end its runs with the graphloop that wrote it, and give another file here"
         )
-        raise StoreError(
+        raise OtherSchema(
             f"{path} has schema version {version}, expected {SCHEMA_VERSION}. Fix: {fix}."
         )
     return True

@@ -129,6 +129,9 @@ class Topology(Graph[S]):
         known = {**{name: self._agents.get(name) for name in document.agents}, **agents}
         called = frozenset(document.tools) & frozenset(known)
         handoffs = called & {name for name, agent in document.agents.items() if agent.takes_over}
+        placed = called & {
+            name for name, agent in document.agents.items() if agent.place == "anywhere"
+        }
         options = {
             "description": document.description,
             "instructions": document.instructions,
@@ -140,7 +143,7 @@ class Topology(Graph[S]):
             "agents": {name: agent.description for name, agent in document.agents.items()},
         }
         tool_names = known_tools(document, self.registry)
-        return Surroundings(tool_names, known, called, handoffs, options)
+        return Surroundings(tool_names, known, called, handoffs, placed, options)
 
     def __eq__(self, other: object) -> bool:
         is_equal = super().__eq__(other)

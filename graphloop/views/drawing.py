@@ -6,6 +6,7 @@ All diagrams derive them from the graph's transition table, so two diagrams cann
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, final
 
@@ -26,6 +27,7 @@ Look: TypeAlias = Kind | Literal["loop"]
 
 Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
 
+ANYWHERE: Final = "on any worker"
 _QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
 _NOT_FOLLOWED: Final = _QUIET_OUTCOMES | {"held"}
 """The outcomes that the main path does not follow; by `held`, a run waits for a person."""
@@ -69,8 +71,20 @@ def lines(graph: NodeGraph[S]) -> tuple[Line, ...]:
     )
 
 
-def notes(node: Node[S, Outcome]) -> tuple[str, ...]:
-    """Return the lines of the note beside a node: gate rules, answer checks or an agent's name."""
+def notes(node: Node[S, Outcome], placed: Collection[str] = ()) -> tuple[str, ...]:
+    """Return the lines of the note beside a node: rules, checks, agents, and where these run.
+
+    Args:
+        node: the node.
+        placed: the agents among a model's tools whose runs any worker may drive.
+    """
+    if node.kind == "execute":
+        return tuple([f"{name} {ANYWHERE}" for name in sorted(placed)])
+    where = getattr(getattr(node, "kernel", node), "place", "here")
+    return (*_notes(node), *([ANYWHERE] if where == "anywhere" else ()))
+
+
+def _notes(node: Node[S, Outcome]) -> tuple[str, ...]:
     if isinstance(node, Gate):
         return describe(node.rules) if node.rules else ()
     if isinstance(node, Verify):

@@ -6,7 +6,7 @@ of each node, which the proofs rely on, and the child graphs. Marks can be drawn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
@@ -102,7 +102,7 @@ def _with_pale(graph: NodeGraph[Any], marks: Marks) -> Marks:
 def _detailed_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
     drawn = node_picture(graph, marks, prefix)
     shapes = [
-        replace(shape, notes=(), details=tuple(details(node)))
+        replace(shape, notes=(), details=tuple(details(node, graph.surroundings.placed)))
         for shape, node in zip(drawn.shapes, graph.nodes.values(), strict=False)
     ]
     return replace(drawn, shapes=(*shapes, drawn.shapes[-1]))
@@ -115,14 +115,14 @@ _DRAW: Final[Mapping[Level, Callable[[NodeGraph[Any], Marks, str], Picture]]] = 
 }
 
 
-def details(node: Node[S, Outcome]) -> Iterator[str]:
+def details(node: Node[S, Outcome], placed: Collection[str] = ()) -> Iterator[str]:
     """Yield text lines about a node: its kind, its contract, its notes and its outcomes' fields."""
     yield f"{node.kind}: {type(node).__name__}"
-    for line in _facts(node):
+    for line in _facts(node, placed):
         yield from _broken(line)
 
 
-def _facts(node: Node[S, Outcome]) -> Iterator[str]:
+def _facts(node: Node[S, Outcome], placed: Collection[str]) -> Iterator[str]:
     contract = contract_of(node)
     if contract is None:
         yield "promises nothing"
@@ -131,7 +131,7 @@ def _facts(node: Node[S, Outcome]) -> Iterator[str]:
         yield from _data(contract)
         yield from _caps(contract)
         yield from map(_child, contract.children)
-    yield from notes(node)
+    yield from notes(node, placed)
     for outcome in sorted(node.outcomes, key=outcome_name):
         if values := _fields(outcome):
             yield f"{outcome_name(outcome)}({values})"

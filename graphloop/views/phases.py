@@ -146,7 +146,11 @@ def _shape(
 ) -> Shape:
     shape_id, slip = (
         ids[box.nodes[0]],
-        [note for name in box.nodes for note in notes(graph.nodes[name])],
+        [
+            note
+            for name in box.nodes
+            for note in notes(graph.nodes[name], graph.surroundings.placed)
+        ],
     )
     tones: list[Tone | None] = [marks.node_tones.get(name) for name in box.nodes]
     shaded = marks.shaded >= {*box.nodes}

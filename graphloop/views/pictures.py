@@ -133,7 +133,7 @@ def node_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
             ids[name],
             marks.node_words(name),
             node.kind,
-            notes(node),
+            notes(node, graph.surroundings.placed),
             marks.node_tones.get(name),
             name in marks.shaded,
         )

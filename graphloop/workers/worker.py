@@ -145,6 +145,10 @@ class Worker:
         Args:
             grace_s: the seconds that runs under way have after `stop`. Other workers drive the
                 remaining runs then.
+
+        Raises:
+            OtherSchema: the store is another version's of graphloop; no run has changed.
+            ConfigError: the engine cannot serve.
         """
         await self._engine.open()
         left_s, deltas = 0.0, self._tell_deltas()

@@ -4,8 +4,9 @@
   graphloop doctor --store postgresql://app@db.example/runs
   graphloop doctor --store runs.db --metrics > /var/lib/node_exporter/graphloop.prom
 
-It counts the runs by status, and finds runs that no worker takes, blocked runs, child runs without
-their root run, dead drivers, a wrong clock, and what the database lacks. It reads no journal.
+It counts the runs by status and by queue. It finds runs that no worker takes, blocked runs, runs
+that code began to which no worker is pinned, child runs without their root run, dead drivers, a
+wrong clock, and what the database lacks. It reads no journal.
 --metrics prints the numbers in the text format of Prometheus.
 
 Exit status: 0 all is well, 1 something needs a person, 2 wrong usage.
@@ -67,6 +68,13 @@ def _facts(survey: Survey) -> Iterator[str]:
         oldest = survey.now - survey.oldest[status]
         aged = f", the oldest unchanged for {age_text(oldest)}" if status in AGED else ""
         yield f"{status}: {count}{aged}"
+    for queue in survey.queues:
+        told = [f"{queue.waiting} waiting", f"{queue.running} running"]
+        if queue.since is not None:
+            told[0] += f" (the oldest for {age_text(survey.now - queue.since)})"
+        if queue.late:
+            told.append(f"{queue.late} past the deadline")
+        yield f"queue {queue.queue}: {', '.join(told)}"
     yield f"drivers: {survey.drivers} live, {survey.lapsed} dead whose runs the next look frees"
     yield ", ".join(
         f"{word}: {_size(number) if 'bytes' in word else number}"

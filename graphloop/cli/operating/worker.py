@@ -34,13 +34,13 @@ import signal
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Final, TypeAlias, TypeVar
+from typing import Annotated, TypeAlias, TypeVar
 
 import typer
 
 from ... import engines
 from ...errors import ConfigError
-from ...stores import QueueLimits, open_store
+from ...stores import REVISION_SHOWN, QueueLimits, open_store
 from ...workers import Worker
 from ..errors import Status, tell_error
 from ..options import BaseUrl, Registers, StorePath, TargetArgument
@@ -48,8 +48,6 @@ from ..run import ModelName, Script, agent_for
 from ..stored import close, named, refuse_unreachable
 
 __all__ = ["worker_command"]
-
-REVISION_SHOWN: Final = 12
 
 N = TypeVar("N", int, float)
 

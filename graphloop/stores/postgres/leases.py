@@ -92,6 +92,7 @@ class StoreWorker:
         held: maps the id of a claimed run to its claim. A lost claim stays here, so that an append
             under it is refused.
         claims: the claims of the drivers within this process.
+        serves: maps the agents of this process's workers to the revisions of their pins.
     """
 
     def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
@@ -100,6 +101,7 @@ class StoreWorker:
         self.is_registered = False
         self.held: dict[str, HeldRun] = {}
         self.claims = Claims()
+        self.serves: dict[str, str] = {}
         self.name = ""
         self.rename()
 
@@ -119,8 +121,9 @@ def take_row(link: Link, tenant: StoreWorker) -> None:
         return
     tenant.rename()
     row = link.execute(
-        "INSERT INTO worker(name, lease_s, beat) VALUES(%s, %s, now_s()) RETURNING lock_id",
-        (tenant.name, tenant.lease_s),
+        "INSERT INTO worker(name, lease_s, beat, serves) VALUES(%s, %s, now_s(), %s) "
+        "RETURNING lock_id",
+        (tenant.name, tenant.lease_s, encode(tenant.serves).decode()),
     ).fetchone()
     assert row is not None, "an INSERT returns its row"
     link.execute("SELECT pg_advisory_lock(%s, %s)", (LOCK_CLASS, row[0]))

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Mapping
 from typing import Final, LiteralString, TypeVar
+
+from msgspec.json import encode
 
 from ..base import Change
 from ..beginnings import PART
-from ..diagnosis import Survey, WaitingRuns
+from ..diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
 from ..rows import NAMED_MAX, family_of, reason_in
+from .leases import StoreWorker, take_row
 from .schema import Link
 
-__all__ = ["change_fleet_meters", "delete_old", "surveyed"]
+__all__ = ["attend_to", "change_fleet_meters", "delete_old", "surveyed"]
+
+# ruff: noqa: S608 - the queries are made of constants
 
 T = TypeVar("T")
 
@@ -24,6 +30,27 @@ WAITING: Final[LiteralString] = (
     "SELECT agent, count(*), min(CASE WHEN status = 'parked' THEN wake_at ELSE updated END) "
     "FROM run WHERE begun AND owner IS NULL AND agent <> '' "
     "AND (status IN('ready', 'interrupted') OR wake_at <= now_s()) GROUP BY agent ORDER BY agent"
+)
+WAITS: Final[LiteralString] = (
+    "(owner IS NULL AND (status IN('ready', 'interrupted') OR wake_at <= now_s()))"
+)
+IS_OPEN: Final[LiteralString] = (
+    "begun AND agent <> '' AND (owner IS NOT NULL OR status NOT IN('done', 'failed', 'cancelled'))"
+)
+QUEUES: Final[LiteralString] = (
+    f"SELECT queue, count(*) FILTER (WHERE {WAITS}), "
+    "count(*) FILTER (WHERE owner IN (SELECT name FROM live)), "
+    f"min(CASE status WHEN 'parked' THEN wake_at ELSE updated END) FILTER (WHERE {WAITS}), "
+    f"count(*) FILTER (WHERE deadline <= now_s()) FROM run WHERE {IS_OPEN} "
+    "GROUP BY queue ORDER BY queue"
+)
+BEGUN: Final[LiteralString] = (
+    f"SELECT agent, revision, count(*) FROM run WHERE {IS_OPEN} AND revision <> '' "
+    "GROUP BY agent, revision ORDER BY agent, revision"
+)
+SERVED: Final[LiteralString] = (
+    "SELECT key, value FROM worker CROSS JOIN LATERAL jsonb_each_text(serves) "
+    "WHERE name IN (SELECT name FROM live) ORDER BY name"
 )
 BLOCKED: Final[LiteralString] = (
     "SELECT run_id, refusals FROM run WHERE begun AND status = 'blocked' ORDER BY updated LIMIT %s"
@@ -60,13 +87,13 @@ MEMBERS: Final[LiteralString] = (
     "SELECT number FROM run WHERE run_id >= family || '.' AND run_id < family || '0'"
 )
 FAMILIES: Final[LiteralString] = (
-    "SELECT family FROM (SELECT regexp_replace(run_id, '\\.[0-9]+$', '') AS family FROM run "  # noqa: S608
+    "SELECT family FROM (SELECT regexp_replace(run_id, '\\.[0-9]+$', '') AS family FROM run "
     f"WHERE strpos(run_id, '/') = 0 AND {IS_OLD}) f LEFT JOIN LATERAL (SELECT 1 AS kept FROM run "
     f"WHERE number IN ({MEMBERS}) AND NOT {IS_OLD} LIMIT 1) k ON true "
     "WHERE kept IS NULL LIMIT %(limit)s"
 )
 LOCKED: Final[LiteralString] = (
-    f"SELECT number, run_id, {IS_OLD} FROM run WHERE number IN (SELECT m.number "  # noqa: S608
+    f"SELECT number, run_id, {IS_OLD} FROM run WHERE number IN (SELECT m.number "
     f"FROM unnest(%(families)s::text[]) family CROSS JOIN LATERAL ({MEMBERS}) m) "
     "ORDER BY number FOR UPDATE"
 )
@@ -83,6 +110,9 @@ def surveyed(link: Link) -> Survey:
     statuses = link.execute(STATUSES).fetchall()
     live, lapsed = link.execute(DRIVERS).fetchone() or (0, 0)
     sizes = link.execute(SIZES).fetchone() or ()
+    served: defaultdict[str, list[str]] = defaultdict(list)
+    for agent, pin in link.execute(SERVED):
+        served[agent].append(pin)
     return Survey(
         now,
         {status: count for status, count, _ in statuses},
@@ -93,6 +123,19 @@ def surveyed(link: Link) -> Survey:
         live,
         lapsed,
         dict(zip(WORDS, sizes, strict=True)),
+        tuple([QueueState(*row) for row in link.execute(QUEUES)]),
+        tuple([BegunRuns(*row) for row in link.execute(BEGUN)]),
+        served,
+    )
+
+
+def attend_to(link: Link, tenant: StoreWorker, agents: Mapping[str, str]) -> None:
+    """Note which agents' runs the workers of a store object take."""
+    tenant.serves.update(agents)
+    take_row(link, tenant)
+    link.execute(
+        "UPDATE worker SET serves = %s WHERE name = %s",
+        (encode(tenant.serves).decode(), tenant.name),
     )
 
 
@@ -140,7 +183,7 @@ def delete_old(link: Link, older_s: float, limit: int) -> int:
         # their events; a later append waits for this transaction, and writes its media again.
         link.execute("LOCK TABLE blob IN SHARE ROW EXCLUSIVE MODE")
         link.execute(
-            f"DELETE FROM blob WHERE digest = ANY(%(shown)s) AND NOT {IS_PART} AND NOT EXISTS("  # noqa: S608
+            f"DELETE FROM blob WHERE digest = ANY(%(shown)s) AND NOT {IS_PART} AND NOT EXISTS("
             "SELECT 1 FROM entry WHERE position(convert_to(digest, 'UTF8') IN entry.data) > 0) "
             f"AND NOT EXISTS(SELECT 1 FROM blob part WHERE {IS_PART.replace('data', 'part.data')} "
             "AND position(convert_to(blob.digest, 'UTF8') IN part.data) > 0)",

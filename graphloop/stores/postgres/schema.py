@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from ...errors import ConfigError, StoreError
+from ...errors import ConfigError, OtherSchema, StoreError
 
 __all__ = [
     "CHANNEL",
@@ -30,6 +30,8 @@ Link: TypeAlias = Connection[tuple[Any, ...]]
 """A connection to the database, in autocommit mode."""
 
 SCHEMA_VERSION: Final = 3
+TURNS_MAX: Final = 999
+"""The turns of a tenant that an engine tells apart: each costs a look at so many rows at most."""
 CHANNEL: Final = "graphloop_ready"
 """The channel of notifications about runs that wait for a driver."""
 LOCK_CLASS: Final = 0x67726C70
@@ -39,7 +41,8 @@ CONNECT_S: Final = 10
 OLDEST: Final = 140000
 """The oldest supported version of PostgreSQL."""
 
-# A worker is live while its session has its lock and its beat is younger than its lease.
+# A worker is live while its session has its lock and its beat is younger than its lease. It
+# `serves` the runs of agents, each with the revision of its pin, or "".
 # `entry` is append-only; the primary key lets one of two writers of a number through.
 # `begun` is set with the first event: a claim of a run without events is no run yet.
 # `band` is the first order of runs that wait; a run whose time has come is in band 1 as well.
@@ -55,7 +58,8 @@ TABLES: Final[tuple[LiteralString, ...]] = (
     """CREATE TABLE worker(
          name text COLLATE "C" PRIMARY KEY,
          lock_id int GENERATED ALWAYS AS IDENTITY UNIQUE,
-         lease_s float8 NOT NULL, beat float8 NOT NULL) WITH (fillfactor=50)""",
+         lease_s float8 NOT NULL, beat float8 NOT NULL,
+         serves jsonb NOT NULL DEFAULT '{}') WITH (fillfactor=50)""",
     """CREATE VIEW live AS SELECT name FROM worker
          WHERE beat + lease_s > now_s() AND EXISTS(
            SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted
@@ -101,6 +105,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
 # trigger does it, so no writer can leave it out: a submit, an answer, a release or a sweep.
 # A claim ends each time of being ready, and adds 1 to the epoch: so the epoch names the leg. The
 # leg of a driver that died is from before its claim, and the sweep has added 1 since.
+# The turn is the place of the run among those of its tenant, over the tenant's weight.
 BODY: Final = """
 DECLARE
   told record;
@@ -110,7 +115,14 @@ BEGIN
     CASE WHEN NEW.status = 'interrupted' THEN NEW.run_id || ':' || (NEW.epoch - 2) END AS lost_leg,
     CASE WHEN NEW.status = 'interrupted' THEN 1
       WHEN NEW.asks <> '[]' OR NEW.epoch > 0 OR strpos(NEW.run_id, '/') > 0 THEN 10
-      ELSE 100 END AS band
+      ELSE 100 END AS band,
+    least({turns}, ceil(((SELECT count(*) FROM (SELECT FROM run r WHERE {waits}
+        AND r.queue = NEW.queue AND r.agent = NEW.agent AND r.tenant = NEW.tenant
+        LIMIT {turns}) line)
+      + (SELECT count(*) FROM run r WHERE r.owner IS NOT NULL AND r.agent <> ''
+        AND r.queue = NEW.queue AND r.tenant = NEW.tenant))
+      / coalesce((SELECT (weights->>NEW.tenant)::float8 FROM queue WHERE name = NEW.queue), 1))
+    )::int AS turn
     INTO told;
   {statements}
   RETURN NULL;
@@ -183,7 +195,8 @@ def tell_engine(link: Link, statements: str) -> None:
 
     They have the rights of the user who calls this: other users write to runs only.
     """
-    body = BODY.format(statements=statements) if statements else None
+    waits = IS_WAITING.format("r")
+    body = BODY.format(statements=statements, turns=TURNS_MAX, waits=waits) if statements else None
     row = link.execute(INSTALLED).fetchone()
     if (None if row is None else row[0]) == body:
         return
@@ -234,7 +247,7 @@ def _check(link: Link, place: str) -> None:
                     link.execute(statement)
                 version = str(SCHEMA_VERSION)
     if version != str(SCHEMA_VERSION):
-        raise StoreError(
+        raise OtherSchema(
             f"{place} has schema version {version}, expected {SCHEMA_VERSION}. Fix: use the "
             "graphloop that wrote it, or a newer one."
         )

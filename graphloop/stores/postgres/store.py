@@ -324,6 +324,14 @@ class PostgresStore:
 
         return await self._queued(Job("", work))
 
+    async def attend(self, agents: Mapping[str, str]) -> None:
+        """Note for surveys which agents' runs a worker of this store object takes."""
+
+        def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
+            operating.attend_to(link, self._tenant, agents)
+
+        await self._queued(Job("", work))
+
     async def survey(self) -> Survey:
         """Return the state of the store."""
         return await self._read(operating.surveyed, in_snapshot=True)

@@ -50,6 +50,7 @@ def test_a_doctor_tells_of_runs_that_no_worker_takes(desk: Path, store: tuple[st
     assert [one.returncode for one in (well, parked, late, numbers)] == [0, 0, 1, 1]
     assert "all is well" in well.stdout
     assert "parked: 1" in parked.stdout
+    assert "queue default: 0 waiting, 0 running\n" in parked.stdout
     assert "clock of this machine is" in late.stdout
     assert 'graphloop_runs{status="parked"} 1' in numbers.stdout
 

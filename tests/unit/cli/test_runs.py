@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
 import pytest
 
 from graphloop.cli.errors import Status
+from graphloop.events import Resumed, Setup, Started
+from graphloop.stores import SqliteStore, Submission
 from graphloop.stores.base import Ask, Refusal
 from tests.unit.cli.command_line import STORE, here, refused, shown, write
 from tests.unit.cli.pay_desk import TWO_CALLS, left, parked, timeless
@@ -134,6 +137,33 @@ def test_a_narrow_terminal_has_fewer_columns(columns: int, last: str, pay_desk: 
     assert lines[0].split()[-1] == last
     question = f"{run_id[:8]} waits for c0.0/c0.0: approval of payer > pay(amount=5)"
     assert question in " ".join(terminal.text.split())
+
+
+def test_queues_deadlines_and_code_are_listed_where_runs_have_them() -> None:
+    """What decides when a worker takes a run stands beside its status."""
+
+    async def submitted() -> None:
+        store = SqliteStore("runs.db")
+        for run_id, place in (
+            ("a", Submission(queue="bulk", deadline_s=3599)),
+            ("b", Submission(deadline_s=-120)),
+        ):
+            await store.enlist(Started(1.0, run_id, "desk", (), Setup()), place)
+        await store.claim("a")
+        await store.append("a", 2, Resumed(2.0, "0123456789abcdef"))
+        await store.release("a", "parked", [])
+        await store.aclose()
+
+    asyncio.run(submitted())
+
+    assert [line.split() for line in listed()[0].splitlines()] == [
+        ["RUN", "STATUS", "GRAPH", "QUEUE", "DEADLINE", "EVENTS", "UPDATED", "CODE"],
+        ["a", "parked", "desk", "bulk", "in", "59", "min", "2", "TIME", "0123456789ab"],
+        ["b", "ready", "desk", "default", "2", "min", "ago", "1", "TIME"],
+    ]
+    told = json.loads(listed("--json")[0].splitlines()[0])
+    assert (told["queue"], told["revision"]) == ("bulk", "0123456789abcdef")
+    assert told["remaining_s"] > 3000
 
 
 def test_a_failed_run_says_why() -> None:

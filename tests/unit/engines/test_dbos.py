@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -14,7 +15,7 @@ from dbos import DBOS, DBOSConfig
 from graphloop import Agent, engines
 from graphloop.engines import Dbos, Pull, dbos
 from graphloop.errors import ConfigError, StoreError
-from graphloop.stores import MemoryStore, PostgresStore, SqliteStore
+from graphloop.stores import MemoryStore, PostgresStore, QueueLimits, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Worker
 from tests.unit.engines.test_engines import served
@@ -49,8 +50,32 @@ async def test_what_makes_a_run_ready_enqueues_its_leg(dbos_database: str) -> No
         await store.release("r", "interrupted", ())
     await store.aclose()
 
-    assert first == [("r:0", "ENQUEUED", 100_000)]
-    assert legs(dbos_database) == [*first, ("r:1", "ENQUEUED", 1_000), ("r:2", "ENQUEUED", 1_000)]
+    assert first == [("r:0", "ENQUEUED", 2_100_001)]
+    assert legs(dbos_database) == [
+        *first,
+        ("r:1", "ENQUEUED", 100_001),
+        ("r:2", "ENQUEUED", 100_001),
+    ]
+
+
+async def test_tenants_go_in_turn(dbos_database: str) -> None:
+    """One with many runs does not keep the others waiting; a weight counts, a priority more."""
+    store = await outbox(dbos_database)
+    await store.set_queues({"bulk": QueueLimits(weights={"heavy": 2.0})})
+    runs = agent().runs(store)
+    for at, tenant in enumerate([*["big"] * 9, *["heavy"] * 4, "small", "small"]):
+        await runs.submit("Go.", run_id=f"{tenant}-{at}", tenant=tenant, queue="bulk")
+    for priority in (1, 5):
+        given = f"urgent-{priority}"
+        await runs.submit("Go.", run_id=given, tenant="big", queue="bulk", priority=priority)
+    await store.aclose()
+
+    found = sorted(legs(dbos_database), key=lambda leg: leg[2])  # As DBOS hands them out.
+    order = [name.partition("-")[0] for name, _, _ in found]
+    assert [name for name, _, _ in found[:2]] == ["urgent-5:0", "urgent-1:0"]
+    assert Counter(order[2:6]) == {"big": 1, "heavy": 2, "small": 1}
+    assert Counter(order[6:10]) == {"big": 1, "heavy": 2, "small": 1}
+    assert order[10:] == ["big"] * 7
 
 
 async def test_a_leg_is_committed_with_its_run_or_not_at_all(dbos_database: str) -> None:
@@ -66,7 +91,7 @@ async def test_a_leg_is_committed_with_its_run_or_not_at_all(dbos_database: str)
     await store.aclose()
 
     assert inside == (2,)
-    assert legs(dbos_database) == [("r:0", "ENQUEUED", 100_000)]
+    assert legs(dbos_database) == [("r:0", "ENQUEUED", 2_100_001)]
 
 
 async def test_the_leg_of_a_dead_worker_is_cancelled_and_a_new_one_enqueued(
@@ -81,7 +106,7 @@ async def test_the_leg_of_a_dead_worker_is_cancelled_and_a_new_one_enqueued(
     await dead.aclose()
 
     assert await store.ready({"agent"}, 9) == ["r"]
-    assert legs(dbos_database) == [("r:0", "CANCELLED", 100_000), ("r:2", "ENQUEUED", 1_000)]
+    assert legs(dbos_database) == [("r:0", "CANCELLED", 2_100_001), ("r:2", "ENQUEUED", 100_001)]
     await store.aclose()
 
 
@@ -102,7 +127,7 @@ async def test_a_program_without_rights_in_the_schema_of_dbos_enqueues(dbos_data
         inside = link.execute(LEGS).fetchall()
         link.rollback()
 
-    assert inside == [("r:0", "ENQUEUED", 100_000), ("r:1", "ENQUEUED", 10_000)]
+    assert inside == [("r:0", "ENQUEUED", 2_100_001), ("r:1", "ENQUEUED", 1_100_001)]
 
 
 async def test_a_leg_that_was_lost_before_its_claim_is_driven(dbos_database: str) -> None:

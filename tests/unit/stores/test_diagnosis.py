@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from graphloop.stores import Survey, WaitingRuns, age_text, diagnosed, metrics_text
+from graphloop.stores import (
+    BegunRuns,
+    QueueState,
+    Survey,
+    WaitingRuns,
+    age_text,
+    diagnosed,
+    metrics_text,
+)
 
 WELL = Survey(
     1000.0, {"done": 3, "parked": 1}, {"done": 1.0, "parked": 2.0}, (), {}, (), 1, 0, {"bytes": 5}
@@ -24,7 +32,16 @@ def test_a_store_that_is_well_needs_no_person() -> None:
         (
             {"waiting": (WaitingRuns("desk", 2, 900.0),)},
             "2 runs wait for a driver of 'desk', the first for 1 min: no live worker has an agent "
-            "called 'desk', or each slot is taken.",
+            "called 'desk'.",
+        ),
+        (
+            {"waiting": (WaitingRuns("desk", 2, 900.0),), "served": {"desk": ["", "code"]}},
+            "2 runs wait for a driver of 'desk', the first for 1 min: its live workers have no "
+            "free slot",
+        ),
+        (
+            {"begun": (BegunRuns("desk", "old", 2),), "served": {"desk": ["new", "newer"]}},
+            "2 runs of 'desk' began with code of revision old, and each live worker",
         ),
         (
             {"waiting": (WaitingRuns("desk", 1, 900.0),), "drivers": 0},
@@ -64,7 +81,11 @@ def test_an_age_has_one_unit(seconds: float, text: str) -> None:
 
 def test_metrics_are_gauges_with_escaped_labels() -> None:
     """The name of an agent is its author's, and may have any character."""
-    survey = replace(WELL, waiting=(WaitingRuns('a "desk"\\\n', 2, 990.0),))
+    survey = replace(
+        WELL,
+        waiting=(WaitingRuns('a "desk"\\\n', 2, 990.0),),
+        queues=(QueueState("bulk", 2, 1, 990.0, 3),),
+    )
 
     assert (
         metrics_text(survey)
@@ -79,6 +100,14 @@ graphloop_oldest_run_seconds{status="parked"} 998
 graphloop_waiting_runs{graph="a \\"desk\\"\\\\\\n"} 2
 # TYPE graphloop_waiting_seconds gauge
 graphloop_waiting_seconds{graph="a \\"desk\\"\\\\\\n"} 10
+# TYPE graphloop_queue_waiting gauge
+graphloop_queue_waiting{queue="bulk"} 2
+# TYPE graphloop_queue_running gauge
+graphloop_queue_running{queue="bulk"} 1
+# TYPE graphloop_queue_late gauge
+graphloop_queue_late{queue="bulk"} 3
+# TYPE graphloop_queue_waiting_seconds gauge
+graphloop_queue_waiting_seconds{queue="bulk"} 10
 # TYPE graphloop_drivers gauge
 graphloop_drivers{state="live"} 1
 graphloop_drivers{state="lapsed"} 0

@@ -11,9 +11,17 @@ from typing import TypeAlias
 import pytest
 
 from graphloop.errors import UnknownRun
-from graphloop.events import Setup, Started
+from graphloop.events import Resumed, Setup, Started
 from graphloop.media import image
-from graphloop.stores import PostgresStore, SqliteStore, WaitingRuns
+from graphloop.stores import (
+    BegunRuns,
+    PostgresStore,
+    QueueState,
+    SqliteStore,
+    Submission,
+    WaitingRuns,
+    diagnosed,
+)
 from graphloop.stores.base import Ask, ReleaseStatus
 from graphloop.stores.postgres.schema import opened
 from graphloop.values import TextPart, UserMessage
@@ -107,6 +115,31 @@ async def test_a_survey_counts_what_waits_and_names_what_is_wrong(desk: Desk) ->
     assert survey.orphans == ("gone/c0",)
     assert (survey.drivers, survey.lapsed) == (0, 0)
     assert survey.sizes["bytes"] > 0
+
+
+async def test_a_survey_counts_queues_and_deadlines_and_who_serves(desk: Desk) -> None:
+    """An operator sees which queue is slow, what is late, and whose code is not there any more."""
+    async with desk.at(1000) as store:
+        for run_id, ends_s in (("a", 500.0), ("b", 5000.0), ("c", None), ("d", None)):
+            queue = "default" if run_id == "d" else "bulk"
+            first = Started(1.0, run_id, "desk", (), Setup())
+            await store.enlist(first, Submission(deadline_s=ends_s, queue=queue))
+        for run_id in ("c", "d"):
+            await store.claim(run_id)
+            await store.append(run_id, 2, Resumed(1.0, f"code of {run_id}"))
+            await store.release(run_id, "parked" if run_id == "c" else "done", [])
+        assert (await store.survey()).served == {}
+        await store.attend({"desk": "new code", "other": ""})
+    async with desk.at(2000) as store:
+        await store.attend({"desk": "newer code"})
+        await store.claim("b")
+        survey = await store.survey()
+        await store.release("b", None, [])
+
+    assert survey.queues == (QueueState("bulk", 1, 1, 1000.0, 1),)
+    assert survey.begun == (BegunRuns("desk", "code of c", 1),)
+    assert survey.served == {"desk": ["newer code"]}
+    assert [one.text.partition(" of ")[0] for one in diagnosed(survey, 2000)[1:]] == ["1 run"]
 
 
 async def test_an_empty_store_is_surveyed(desk: Desk) -> None:

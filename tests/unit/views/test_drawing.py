@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from graphloop.nodes import AnswerCheck, Gate, Verify
+from graphloop import Agent
+from graphloop.nodes import AnswerCheck, Child, Execute, Gate, Verify
 from graphloop.outcomes import outcome_name
+from graphloop.own_nodes import parallel
 from graphloop.policy.policy import allow, ask
+from graphloop.testing import ScriptedModel
 from graphloop.views.drawing import Line, lines, notes, visible
+from graphloop.views.levels import picture
+from graphloop.views.text import text_of
 from tests.graphs import build
 
 
@@ -68,3 +75,20 @@ def test_notes_are_the_rules_of_a_gate_or_the_checks_of_an_answer() -> None:
     assert notes(Gate(rules=rules)) == ("allow read_*", "ask refund within 60 s", "deny *")
     assert notes(Verify(checks)) == ("output, 2 retries", "done_when, 0 retries", "verify, 1 retry")
     assert notes(Gate()) == notes(Verify()) == ()
+
+
+def test_a_child_that_any_worker_drives_has_a_note() -> None:
+    """Where a run goes on decides what its tools reach: files, secrets, a screen."""
+    anywhere = "on any worker"
+    assert notes(Child("desk", place="anywhere")) == (anywhere,)
+    assert notes(Child("desk", "clerk", place="anywhere")) == ("agent desk", anywhere)
+    assert notes(replace(parallel("a", "b"), place="anywhere")) == (anywhere,)
+    assert notes(parallel("a", "b")) == notes(Child("desk")) == notes(Execute()) == ()
+
+    helper = Agent(ScriptedModel([]), name="helper")
+    plain = helper.as_tool(name="plain")
+    placed = helper.as_tool(name="placed", place="anywhere")
+    agent = Agent(ScriptedModel([]), tools=[plain, placed])
+    text = text_of(picture(agent.graph))
+    for drawn in (agent.graph.mermaid(), agent.graph.dot(), text):
+        assert drawn.count(anywhere) == drawn.count(f"placed {anywhere}") == 1

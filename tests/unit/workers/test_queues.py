@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, tool
-from graphloop.engines import Dbos
 from graphloop.errors import ConfigError
 from graphloop.stores import MemoryStore, QueueLimits, open_store
 from graphloop.stores.backlog import Backlog
@@ -108,11 +107,3 @@ def test_a_queue_that_holds_no_run_is_refused(
     agent = Agent(ScriptedModel([WORKS]))
     with pytest.raises(ConfigError, match=wrong):
         Worker([agent], MemoryStore(), queues=queues)
-
-
-def test_dbos_refuses_weights(postgres: str) -> None:
-    """Its queues know no tenants: they would be ignored."""
-    agent = Agent(ScriptedModel([WORKS]))
-    weighted = {"bulk": QueueLimits(weights={"acme": 2.0})}
-    with pytest.raises(ConfigError, match="engine dbos: expected queues without weights"):
-        Worker([agent], database(postgres), queues=weighted, engine=Dbos)
