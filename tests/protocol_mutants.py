@@ -98,7 +98,7 @@ MUTANTS: Final = (
     ProtocolMutant(
         "placed: a cancelled run does not wait for the ends of its placed children",
         [(CHILDREN, "if not event.timeout:", "if not event.reason:")],
-        (f"{PLACED}::test_a_cancelled_root_ends_its_children_and_counts_them[memory]",),
+        (f"{PLACED}::test_a_cancelled_root_is_over_after_its_children[memory]",),
     ),
     ProtocolMutant(
         "placed: a worker drives a child for which its parent does not wait",

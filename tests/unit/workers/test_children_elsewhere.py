@@ -248,6 +248,21 @@ async def test_a_cancelled_root_ends_its_children_and_counts_them(shared: Open) 
     assert run.spent.usage.input_tokens == 3 * 10
 
 
+async def test_a_cancelled_root_is_over_after_its_children(shared: Open) -> None:
+    """Whatever they still spend is the root's; so it waits until each of them has ended."""
+    store, agent = shared(), family("anywhere", [])
+    await agent.runs(store).submit("go", run_id="r")
+    worker = Worker([agent], store)
+    assert await worker.drive("r") == "parked"
+    await Client(store).cancel("r", "enough")
+
+    assert await worker.drive("r") != "over"
+    assert (await store.record("r")).status != "cancelled"
+
+    assert {*await taken(worker, store)} == {"r", "r/c0.0", "r/c0.2"}
+    assert {one.status for one in await store.overview()} == {"cancelled"}
+
+
 async def test_a_root_that_waits_for_a_child_survives_its_worker(shared: Open) -> None:
     """And a worker that dies with the child leaves it to another."""
     waiting, store = Waiting(), shared()
