@@ -64,10 +64,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(0))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Look for no garbage while modules load: each look is at all that they have left so far."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep the garbage collector out of the tests themselves, which are half a million objects."""
     gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(trylast=True)
