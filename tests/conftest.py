@@ -19,7 +19,7 @@ import pytest
 from hypothesis import settings
 
 from tests import temporal_server
-from tests.postgres_server import Missing, serving
+from tests.postgres_server import Missing, given_back, serving
 from tests.sizes import NIGHTLY, PROFILE
 
 # Bytecode is kept, also where PYTHONDONTWRITEBYTECODE forbids it: otherwise each of the many
@@ -64,10 +64,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(0))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Look for no garbage while modules load: each look is at all that they have left so far."""
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
     """Keep the garbage collector out of the tests themselves, which are half a million objects."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown() -> None:
+    """Take back what the test had, once its fixtures are over."""
+    given_back()
 
 
 @pytest.fixture(scope="session")

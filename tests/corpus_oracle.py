@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
@@ -150,7 +151,7 @@ class Spot:
     gated: int | None = None
     ran: bool = False
 
-    @property
+    @cached_property
     def key(self) -> Hashable:
         """What decides how it goes on; runs that are alike in this are explored once."""
         run, turn = self.run, self.run.turn
@@ -193,6 +194,7 @@ class _Explorer:
         self.graph: NodeGraph[Any] = NodeGraph.__new__(type(graph))
         vars(self.graph).update(vars(graph), nodes=nodes)
         self.plain, self.state, self.most = graph, state, spots_max
+        self.promised = {name: contract_of(node) for name, node in graph.nodes.items()}
         self.seen = Seen()
         self.entered: set[str] = set()
         self.found: dict[Hashable, Spot] = {}
@@ -254,7 +256,7 @@ class _Explorer:
         gated, ran = spot.gated, spot.ran
         for name, word, run in self.told:
             node, turn = self.plain.nodes[name], run.turn
-            promised = contract_of(node)
+            promised = self.promised[name]
             owed = bool(turn.calls) and not _is_cut(run)
             if not word:
                 self.entered.add(name)
@@ -292,12 +294,12 @@ class _Explorer:
             return
         if missing := set(self.plain.nodes) - self.entered:
             self.seen.show("GL1", f"no run arrives at {sorted(missing)}")
-        ends = [key for key, spot in self.found.items() if spot.run.ended]
         back: nx.DiGraph[Hashable] = nx.DiGraph(
             [(to, one) for one, row in self.lines.items() for to in row]
         )
-        back.add_nodes_from(self.found)
-        able = set(ends).union(*(nx.descendants(back, one) for one in ends))  # pyright: ignore[reportUnknownMemberType]
+        back.add_edges_from(("END", key) for key, spot in self.found.items() if spot.run.ended)
+        back.add_node("END")
+        able = nx.descendants(back, "END")  # pyright: ignore[reportUnknownMemberType]
         if trapped := [key for key in self.found if key not in able]:
             self.seen.show("GL1", f"from {self.found[trapped[0]].run.node!r} no run comes to END")
 

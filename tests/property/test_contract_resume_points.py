@@ -90,6 +90,7 @@ OWN = (
 HELPER = Agent(PlannedModel(WORLD.plan, "helper's"), tools=OWN).as_tool(
     name="helper", description="Helps."
 )
+GRAPH = WORLD.agent(MemoryStore()).graph
 
 PLANS: dict[str, dict[str, Sequence[Line]]] = {
     "tools side by side": {"go": [[call("note"), call("send"), call("note")], "done"]},
@@ -128,10 +129,9 @@ async def to_the_end(agent: Agent, disk: MemoryStore) -> RunResult:
 
 def histories(disk: MemoryStore) -> dict[str, Run[None]]:
     """Return all runs of a store."""
-    graph = WORLD.agent(disk).graph
 
     async def load() -> dict[str, Run[None]]:
-        return {one: replay(graph, await disk.load(one)) for one in await disk.runs()}
+        return {one: replay(GRAPH, await disk.load(one)) for one in await disk.runs()}
 
     return asyncio.run(load())
 

@@ -44,16 +44,25 @@ def approve_all(agent: Agent, parked: RunResult) -> RunResult:
 
 
 def test_pydantic_ai_4302_a_deferred_call_defers_its_caller() -> None:
-    """pydantic/pydantic-ai#4302: a tool of a sub-agent could not ask for approval at all."""
+    """The caller waits, and the approved call runs once, in the agent that made it.
+
+    pydantic/pydantic-ai#4302: a tool of a sub-agent could not ask for approval at all.
+    openai/openai-agents-js#243: `interruptions` stayed empty for a tool of an agent as tool.
+    openai/openai-agents-js#680: once approved, the outer agent ended without the tool's run.
+    mastra-ai/mastra#23626: the sub-agent began anew, and asked for the same approval again.
+    """
     ran: list[str] = []
     firm = Firm(ran)
 
     parked = firm.chief.generate_sync("pay them")
     result = approve_all(firm.chief, parked)
 
-    assert EndReason.PARKED is parked.end_reason
+    assert (EndReason.PARKED, 1) == (parked.end_reason, len(parked.pending))
     assert ["pay 1"] == ran
-    assert "all done" == result.text
+    assert ["pay 1 done"] == results_of(firm.clerk_model.requests[-1].messages)
+    assert ["paid"] == results_of(firm.chief_model.requests[-1].messages)
+    assert (2, 2) == (len(firm.clerk_model.requests), len(firm.chief_model.requests))
+    assert (EndReason.COMPLETED, "all done") == (result.end_reason, result.text)
 
 
 def test_pydantic_ai_3527_the_request_says_which_agent_asks() -> None:
@@ -63,23 +72,6 @@ def test_pydantic_ai_3527_the_request_says_which_agent_asks() -> None:
     (one,) = parked.pending
     assert ("office", "clerk") == one.agents
     assert ("pay", '{"x": 1}') == (one.name, one.arguments)
-
-
-def test_openai_agents_js_680_nested_calls_run_before_callers() -> None:
-    """openai/openai-agents-js#680: once approved, the outer agent ended without the tool's run."""
-    ran: list[str] = []
-    firm = Firm(ran)
-
-    result = approve_all(firm.chief, firm.chief.generate_sync("pay them"))
-
-    assert ["pay 1 done"] == results_of(firm.clerk_model.requests[-1].messages)
-    assert ["paid"] == results_of(firm.chief_model.requests[-1].messages)
-    assert EndReason.COMPLETED is result.end_reason
-
-
-def test_openai_agents_js_243_results_have_nested_interruptions() -> None:
-    """openai/openai-agents-js#243: `interruptions` stayed empty for a tool of an agent as tool."""
-    assert 1 == len(Firm([]).chief.generate_sync("pay them").pending)
 
 
 def test_openai_agents_python_4414_approvals_go_two_levels_down() -> None:
@@ -132,16 +124,6 @@ def test_mastra_12552_the_stream_tells_a_request_at_any_depth() -> None:
         if isinstance(part, SubAgent) and isinstance(part.part, ToolApprovalRequest)
     ]
     assert [(("office", "clerk"), "pay")] == told
-
-
-def test_mastra_23626_an_approval_does_not_restart_a_sub_agent() -> None:
-    """mastra-ai/mastra#23626: the sub-agent began anew, and asked for the same approval again."""
-    firm = Firm([])
-
-    approve_all(firm.chief, firm.chief.generate_sync("pay them"))
-
-    assert 2 == len(firm.clerk_model.requests)
-    assert 2 == len(firm.chief_model.requests)
 
 
 def test_mastra_20487_a_declined_nested_call_never_runs() -> None:

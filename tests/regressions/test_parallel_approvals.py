@@ -34,7 +34,11 @@ def test_langgraph_6626_equal_calls_are_answered_one_by_one() -> None:
 
 
 def test_langgraph_6533_an_answer_goes_to_its_own_call() -> None:
-    """langchain-ai/langgraph#6533: values for parallel interrupts were swapped between tools."""
+    """One resume answers all calls, each with its own value.
+
+    langchain-ai/langgraph#6533: values for parallel interrupts were swapped between tools.
+    langchain-ai/langgraph#4028: each resume took one answer, and asked again for the others.
+    """
     ran: list[str] = []
     agent = Agent(ScriptedModel([THREE, "ok"]), tools=[counting(ran, needs_approval=True)])
 
@@ -42,20 +46,8 @@ def test_langgraph_6533_an_answer_goes_to_its_own_call() -> None:
     edits = {one.key: approve(edit={"x": 10 + at}) for at, one in enumerate(parked.pending)}
     result = agent.resume_sync(parked, approvals=dict(reversed(edits.items())))
 
-    assert ["pay 10 done", "pay 11 done", "pay 12 done"] == results_of(result.messages)
-
-
-def test_langgraph_4028_one_resume_answers_all_interrupts() -> None:
-    """langchain-ai/langgraph#4028: each resume took one answer, and asked again for the others."""
-    ran: list[str] = []
-    model = ScriptedModel([THREE, "ok"])
-    agent = Agent(model, tools=[counting(ran, needs_approval=True)])
-
-    parked = agent.generate_sync("go")
-    result = agent.resume_sync(parked, approvals={one.key: True for one in parked.pending})
-
     assert not result.pending
-    assert ["pay 1", "pay 2", "pay 3"] == ran
+    assert ["pay 10 done", "pay 11 done", "pay 12 done"] == results_of(result.messages)
 
 
 def test_neograph_90_one_call_of_three_can_be_held_alone() -> None:

@@ -237,14 +237,3 @@ def test_a_graph_that_hears_no_follow_up_refuses_it() -> None:
 
     with pytest.raises(ConfigError, match=r"`follow_up` has no effect.*Verify"):
         one.follow_up("and then?")
-
-
-def test_no_word_outweighs_a_bound() -> None:
-    model = ScriptedModel(["again"] * 9)
-    one = Agent(model, max_steps=2).stream("go")
-    for number in range(5):
-        one.follow_up(f"more {number}")
-
-    result = within(one.result())
-
-    assert (2, EndReason.MAX_STEPS) == (len(model.requests), result.end_reason)

@@ -286,6 +286,7 @@ def later(answer: object) -> Callable[[object], Awaitable[object]]:
 def test_a_check_sends_an_answer_back_or_takes_it(
     option: str, use: Callable[[object], Callable[[object], object]], first: object, asked: int
 ) -> None:
+    """L38, L41: also without tools; and a retry that helped leaves no mark."""
     said = ScriptedModel(["one", "two"])
     answers = iter([first, True])
 

@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 import pytest
 from dbos import DBOS
 
-from tests.postgres_server import database
+from tests.postgres_server import created
 
 
 @pytest.fixture(scope="session")
 def dbos_template(postgres: str) -> str:
     """The name of a database that has the tables of DBOS."""
-    dsn = database(postgres)
+    dsn = created(postgres)
     DBOS.migrate(dsn)
     return urlsplit(dsn).path.removeprefix("/")
 
@@ -21,4 +21,4 @@ def dbos_template(postgres: str) -> str:
 @pytest.fixture
 def dbos_database(postgres: str, dbos_template: str) -> str:
     """The address of a database that has the tables of DBOS, and no other."""
-    return database(postgres, dbos_template)
+    return created(postgres, dbos_template)
