@@ -44,8 +44,8 @@ def records_of(
     """Return the records of the rows of a database, without the parent of `root`.
 
     A row has the run's id, graph, status, number of events, two times, questions, target, refusals,
-    remaining seconds, revision and queue. If the rows are `cut` out of more, the parents of their
-    runs need not be among them.
+    remaining seconds, revision, queue and ending. If the rows are `cut` out of more, the parents of
+    their runs need not be among them.
     """
     known = {row[0].rpartition("/")[0] if cut else row[0] for row in rows}
     found = [row for row in rows if root is None or is_within(row[0], root)]
@@ -54,7 +54,7 @@ def records_of(
 
 def _record(row: tuple[Any, ...], parent: str) -> RunRecord:
     run_id, graph, status, events, created, updated, asks, target, *rest = row
-    refusals, remaining_s, revision, queue = rest
+    refusals, remaining_s, revision, queue, ending = rest
     return RunRecord(
         run_id,
         graph,
@@ -66,6 +66,7 @@ def _record(row: tuple[Any, ...], parent: str) -> RunRecord:
         remaining_s=remaining_s,
         revision=revision,
         queue=queue,
+        ending=ending,
     )
 
 

@@ -172,7 +172,7 @@ class SqliteStore:
             )  # The cancelled caller does not know of the claim, so the store undoes it.
             raise
 
-    async def release(
+    async def release(  # noqa: PLR0913 - each is a column of the run's row
         self,
         run_id: str,
         status: ReleaseStatus | None,
@@ -181,6 +181,7 @@ class SqliteStore:
         seen: int = 0,
         wake_s: float | None = None,
         refusal: Refusal | None = None,
+        ending: str = "",
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
@@ -188,7 +189,8 @@ class SqliteStore:
         """
         tenant = self._tenant
         wakes = wake_at(asks, self._clock(), wake_s)
-        standing = None if status is None else Standing(status, tuple(asks), seen, wakes, refusal)
+        noted = (tuple(asks), seen, wakes, refusal, ending)
+        standing = None if status is None else Standing(status, *noted)
 
         def work(connection: Connection) -> None:
             sqlite_leases.release(connection, tenant, run_id, standing)

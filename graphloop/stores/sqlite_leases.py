@@ -54,6 +54,7 @@ class Standing(Struct, frozen=True, gc=False):
         seen: how many answers of the run's mailbox the driver has read.
         wake_at: the time at which a driver is to take the run; None for never.
         refusal: why the run is blocked; None for another status.
+        ending: why the run ended; empty if it just completed, or is not over.
     """
 
     status: ReleaseStatus
@@ -61,6 +62,7 @@ class Standing(Struct, frozen=True, gc=False):
     seen: int
     wake_at: float | None = None
     refusal: Refusal | None = None
+    ending: str = ""
 
 
 class LapsedClaim(Struct, frozen=True, gc=False):
@@ -196,13 +198,13 @@ def give_back(
     if standing.refusal is not None:
         refusals = refusals_after(refusals_in(kept), standing.refusal)
     released = connection.execute(
-        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, asks = ?, "
+        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, ending = ?, asks = ?, "
         "wake_at = min(coalesce(?, deadline), coalesce(deadline, ?)), updated = ?, "
         "status = iif(? = 'parked' AND ? < (SELECT count(*) FROM signal "
         "WHERE signal.run_id = run.run_id), 'ready', ?) "
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
         (
-            *(encode(refusals), asks, standing.wake_at, standing.wake_at),
+            *(encode(refusals), standing.ending, asks, standing.wake_at, standing.wake_at),
             *(tenant.clock(), status, standing.seen, status),
             *(run_id, tenant.name, left.epoch),
         ),

@@ -69,7 +69,8 @@ class LeftAs(Struct, frozen=True, gc=False):
     """The record of a released run: its status, its questions, and the answers that were read.
 
     `wake_at` is the time, by this machine's clock, at which a driver is to take the run, or None.
-    `refusal` tells why the run is blocked; it is None for another status.
+    `refusal` tells why the run is blocked; it is None for another status. `ending` tells why the
+    run ended; it is empty if it just completed, or is not over.
     """
 
     status: ReleaseStatus
@@ -77,6 +78,7 @@ class LeftAs(Struct, frozen=True, gc=False):
     seen: int
     wake_at: float | None = None
     refusal: Refusal | None = None
+    ending: str = ""
 
 
 @final
@@ -236,7 +238,7 @@ def release_run(
     # This machine's clock has stamped the question: the server's clock counts only the rest.
     wakes = standing.wake_at
     row = link.execute(
-        "UPDATE run SET owner = NULL, asks = %(asks)s, updated = now_s(), "
+        "UPDATE run SET owner = NULL, asks = %(asks)s, updated = now_s(), ending = %(ending)s, "
         "wake_at = least(now_s() + %(wake)s, deadline), refusals = %(refusals)s, "
         "status = CASE WHEN %(status)s = 'parked' AND %(seen)s < "
         "(SELECT count(*) FROM signal WHERE run = number) THEN 'ready' ELSE %(status)s END "
@@ -244,6 +246,7 @@ def release_run(
         {
             "asks": asks,
             "refusals": encode(() if told is None else refusals_after(others, told)),
+            "ending": standing.ending,
             "wake": None if wakes is None else wakes - tenant.clock(),
             "status": standing.status,
             "seen": standing.seen,

@@ -177,7 +177,7 @@ class PostgresStore:
             tenant.claims.give_back(run_id)
             raise
 
-    async def release(
+    async def release(  # noqa: PLR0913 - each is a column of the run's row
         self,
         run_id: str,
         status: ReleaseStatus | None,
@@ -186,6 +186,7 @@ class PostgresStore:
         seen: int = 0,
         wake_s: float | None = None,
         refusal: Refusal | None = None,
+        ending: str = "",
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
@@ -193,7 +194,8 @@ class PostgresStore:
         """
         tenant = self._tenant
         wakes = wake_at(asks, tenant.clock(), wake_s)
-        standing = None if status is None else LeftAs(status, tuple(asks), seen, wakes, refusal)
+        noted = (tuple(asks), seen, wakes, refusal, ending)
+        standing = None if status is None else LeftAs(status, *noted)
 
         def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
             leases.release_run(link, tenant, run_id, standing, is_again=is_again)
