@@ -139,8 +139,9 @@ class MortalSqliteStore(MortalStore):
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        ending: str = "",
     ) -> None:
         """Release a run: the dead do not."""
         self.fate.moment()
-        await self._leases.release(run_id, status, asks, seen=seen, wake_s=wake_s)
+        await self._leases.release(run_id, status, asks, seen=seen, wake_s=wake_s, ending=ending)
         self.fate.moment()

@@ -53,8 +53,11 @@ RESTING: Final = (DriverState.ENDED, DriverState.PARKED)
 """The run has ended, or waits for an answer from outside: no driver has more to do."""
 
 
-ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR}
-"""The end reasons without a warning about a missing output; None: no `output_type`, or no end."""
+ANSWERED: Final = {None, EndReason.COMPLETED, EndReason.ERROR, EndReason.REFUSAL}
+"""The end reasons without a warning about a missing output; None: no `output_type`, or no end.
+
+A refusal, such as that of a screen, is an answer in place of the output.
+"""
 
 
 @final
@@ -267,6 +270,7 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
         ports: the run's ports: its store, models, tools and functions.
         driver: the driver of the run.
         seen: the steps and deltas of the run; the first read starts the driver.
+        run_id: the id of the run.
         before: the spending of the run before it was last resumed.
         reported: the number of turns before the resume, which are not reported again.
         on_step_finish: called with each turn that finishes now.
@@ -283,6 +287,7 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
     ports: Ports[S]
     driver: AsyncDriver[S]
     seen: AsyncGenerator[Seen[S], None]
+    run_id: str
     before: Spent = Spent()
     reported: int = 0
     on_step_finish: Callable[[StepResult], object] | None = None
@@ -341,7 +346,7 @@ class RunHandle(Struct, Generic[S], frozen=True, eq=False):
         ports, here = self.ports, self.driver.children
         refused = here.busy if here.drivers or here.refused else ()
         if refused:
-            log_warnings(run, refused)
+            log_warnings(run.id, refused)
         result: RunResult[Any, S] = RunResult(
             run,
             ports.store,
@@ -379,7 +384,7 @@ def shortfalls(run: Run[Any]) -> tuple[str, ...]:
     )
 
 
-def log_warnings(run: Run[Any] | None, warnings: Iterable[str]) -> None:
+def log_warnings(run_id: str, warnings: Iterable[str]) -> None:
     """Log the warnings of a run, for a developer who does not look at `RunResult.warnings`."""
     for warning in warnings:
-        LOG.warning("run %s: %s", "(not started)" if run is None else run.id, warning)
+        LOG.warning("run %s: %s", run_id, warning)

@@ -353,7 +353,7 @@ class RunStream(Generic[OutputT_co, S]):
                 self._warn(*await inform("on_step_finish", listener, result))
 
     def _warn(self, *messages: str) -> None:
-        log_warnings(self.run, messages)
+        log_warnings("" if self._opened is None else self._opened.run_id, messages)
         self._warnings += messages
         if self._result is not None:
             self._result = evolve(self._result, warnings=tuple(self._warnings))

@@ -20,10 +20,11 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from ..agent import Agent, Model
-from ..errors import StoreError
+from ..errors import ConfigError, StoreError
 from ..events import ModelReplied, Started
 from ..providers import SERVICES, Provider, ScriptedModel, resolve
 from .approval import with_approver
@@ -42,9 +43,10 @@ from .options import (
     TargetOption,
     Unbounded,
 )
+from .run import provider_for
 from .settings import EnvFile, Headers, headers_of, load_env_file
 from .stored import Journal, Start, origin_of, read
-from .target import limited, load_target, refuse_options
+from .target import Loop, Target, limited, load_target, refuse_options
 
 __all__ = ["resume_command"]
 
@@ -76,15 +78,9 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     loaded = load_target(start.target, modules)
     display = display_for(as_json=as_json)
     origin = origin_of(str(store), start)
-    provider, headers = None, headers_of(header)
-    own = loaded.own_model
-    if own is None:
-        provider = _provider(journal, start.base_url, headers)
-    elif _is_replaced(own, journal, start.base_url):
-        provider = _provider(journal, start.base_url, None)
-    else:
-        refuse_options({"--base-url": start.base_url}, f"the agent in {loaded.place} has its model")
-    loop = limited(loaded.loop_to_run(provider), start.max_steps, start.unbounded)
+    headers = headers_of(header)
+    built, provider = _loop_and_model(loaded, journal, start.base_url, headers)
+    loop = limited(built, start.max_steps, start.unbounded)
     loop, options = with_approver(loop, {"store": origin.store}, approve, display)
     given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
     if isinstance(loop, Agent):
@@ -94,6 +90,31 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
         stream = loop.resume_stream(journal.run_id, model=provider, **given)
     owner = loop if isinstance(loop, Agent) else provider
     return asyncio.run(drive(stream, display, origin=origin, owner=owner))
+
+
+def _loop_and_model(
+    loaded: Target, journal: Journal, base_url: str | None, headers: Mapping[str, str] | None
+) -> tuple[Loop, Provider | None]:
+    """Return the agent or graph that goes on, and the model to give it; None if it has its own."""
+    own = loaded.own_model
+    if own is not None:
+        if _is_replaced(own, journal, base_url):
+            provider = _provider(journal, base_url, None)
+            return loaded.loop_to_run(provider), provider
+        refuse_options({"--base-url": base_url}, f"the agent in {loaded.place} has its model")
+        return loaded.loop_to_run(None), None
+    try:
+        provider = _provider(journal, base_url, headers)
+    except ConfigError:
+        # `build` may return an agent with a provider of its own, which no label tells.
+        usual: Provider = ScriptedModel(())
+        with suppress(ConfigError):
+            usual = provider_for(loaded, None, None, base_url, headers)[0] or usual
+        loop = loaded.loop_to_run(usual)
+        if isinstance(loop, Agent) and loop.model is not usual:
+            return loop, None
+        raise
+    return loaded.loop_to_run(provider), provider
 
 
 def _is_replaced(own: Model, journal: Journal, base_url: str | None) -> bool:

@@ -12,8 +12,8 @@ The status of a run:
   interrupted  its driver is gone: graphloop resume goes on
   parked       it waits: graphloop approve answers, graphloop resume goes on
   blocked      the code of a worker does not fit it, and it waits for other code
-  done, failed, cancelled   it is over
-  -            a directory of JSON lines has no status: see graphloop replay
+  done, failed, cancelled   it is over; the list says why, unless it just completed
+  -            a directory of JSON lines has no status: only a failure that came last is listed
 
 QUEUE, DEADLINE and CODE (the revision of the code that began the run) are shown if a run has one.
 
@@ -151,7 +151,7 @@ async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str
         if not isinstance(store, Catalog):
             # Journals tell no status, so none of their runs has one that is asked for.
             known = await _from_journals(store)
-            rows = [_Row(one, "") for one in known if given.statuses in ((), OPEN)]
+            rows = [_Row(one, "", why=_why(one)) for one in known if given.statuses in ((), OPEN)]
             return rows, "" if rows else "no such run" if known else "no runs"
         listing = paged(store, given.statuses, given.agent, after=given.after, limit=given.limit)
         found = [record async for record in listing]
@@ -160,7 +160,7 @@ async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str
                 record,
                 record.status,
                 await answers_text(store, record.run_id) if record.asks else {},
-                await _why(store, record),
+                _why(record),
             )
             for record in found
         ]
@@ -172,30 +172,34 @@ async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str
         return rows, "no runs" if is_empty else "" if rows else "no such run"
 
 
-async def _why(store: Store, record: RunRecord) -> str:
-    """Return why a run failed, was cancelled or is blocked; empty for another run, or if unsaid."""
+def _why(record: RunRecord) -> str:
+    """Return why a run ended or is blocked; empty for a run that just completed, or goes on."""
     if record.refusals:
         return one_line(record.refusals[-1].reason, WHY_MAX)
-    ended = record.status in {"failed", "cancelled"}
-    for event in reversed(await store.load(record.run_id) if ended else ()):
-        match event:
-            case EffectFailed(failure=failure):
-                return f"{failure.error}: {one_line(failure.message, WHY_MAX)}"
-            case Cancelled(reason=reason):
-                return one_line(reason, WHY_MAX)
-            case _:
-                pass
-    return ""
+    is_held = record.status in {"running", "interrupted"}
+    return "" if is_held else one_line(record.ending, WHY_MAX)
 
 
 async def _from_journals(store: Store) -> Sequence[RunRecord]:
-    """Build the records of a store that has only journals; their `status` has no meaning."""
+    """Build the records of a store that has only journals; their `status` has no meaning.
+
+    Only the graph of a run can tell that it is over, and why; a failure that came last is told.
+    """
     known, records = await store.runs(), list[RunRecord]()
     for run_id in known:
         events = await store.load(run_id)
         graph, parent = graph_name_of(events[0]), parent_of(run_id, known)
         times = events[0].at, events[-1].at
-        records.append(RunRecord(run_id, graph, "ready", len(events), *times, parent))
+        ending = ""
+        match events[-1]:
+            case EffectFailed(failure=failure):
+                ending = f"{failure.error}: {failure.message}"
+            case Cancelled(reason=reason, after_step=False):
+                ending = f"cancelled ({reason})" if reason else "cancelled"
+            case _:
+                pass
+        record = RunRecord(run_id, graph, "ready", len(events), *times, parent, ending=ending)
+        records.append(record)
     return sorted(records, key=lambda record: record.created_at)
 
 
@@ -216,7 +220,8 @@ def _print(rows: Sequence[_Row]) -> None:
             line = f"{name} waits for {ask.key}: {ask_text(ask)}{said}"
             sys.stdout.write(f"{wrapped(line, sys.stdout)}\n")
         if row.why:
-            sys.stdout.write(f"{wrapped(f'{name} {row.status}: {row.why}', sys.stdout)}\n")
+            line = f"{name} {row.status or 'last event'}: {row.why}"
+            sys.stdout.write(f"{wrapped(line, sys.stdout)}\n")
 
 
 def _columns(named: Sequence[tuple[str, _Row]]) -> Iterator[tuple[str, Sequence[str | Styled]]]:

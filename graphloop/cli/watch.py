@@ -22,11 +22,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..agent import Graph, typed
-from ..driver import RELEASED_AS
 from ..errors import ConfigError
 from ..questions import Pending, pending_of
 from ..replay import replay
-from ..stores import Ask, Catalog, Store, shown_address
+from ..stores import RELEASED_AS, Ask, Catalog, Store, shown_address
 from .display import ask_text
 from .errors import Status, tell_error
 from .modules import register

@@ -31,11 +31,9 @@ from .ports import (
     Settler,
     Shown,
 )
-from .recorder import RELEASED_AS
 
 __all__ = [
     "ASK",
-    "RELEASED_AS",
     "Approver",
     "AsyncDriver",
     "Callback",

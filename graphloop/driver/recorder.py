@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import logging
 from asyncio import CancelledError
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from math import inf
@@ -41,28 +41,29 @@ from ..events import (
 )
 from ..graph import NodeGraph
 from ..replay import replay_steps
-from ..run import EndReason, Run
+from ..run import Ending, EndReason, Run
 from ..step import Step, begin, step
-from ..stores import Ask, Leases, MemoryStore, ReleaseStatus, Store, typed_events
+from ..stores import (
+    RELEASED_AS,
+    Ask,
+    Leases,
+    MemoryStore,
+    ReleaseStatus,
+    Store,
+    typed_events,
+    why_ended,
+)
 from ..values import evolve
 from .cancellation import CancelScope, cancelled_inside, journaled
 from .models import Models
 from .ports import Ports
 
-__all__ = ["HOLDABLE", "RELEASED_AS", "Recorder", "first_events", "not_before"]
+__all__ = ["HOLDABLE", "Recorder", "first_events", "not_before"]
 
 S = TypeVar("S")
-
 LOG: Final = logging.getLogger("graphloop")
-
-RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
-    EndReason.ABORTED: "cancelled",
-    EndReason.ERROR: "failed",
-    EndReason.TIMEOUT: "failed",
-}
-"""The status that a store keeps for a run that ended so; other ends are `done`."""
-
 EVENT_OF: Final = attrgetter("event")
+COMPLETED: Final = Ending(EndReason.COMPLETED)
 
 HOLDABLE: Final = frozenset({ModelReplied, CallsChecked})
 """Event types that may stay unsaved, because a resumed run can produce such events again."""
@@ -77,7 +78,6 @@ class Recorder(Struct, Generic[S], eq=False):
     Attributes:
         run: the run after all journaled events; None before the first event.
         latest: the run after the unsaved events too; None before the first event.
-        latest_started: the same run as `latest`; raises if the run has not started.
         run_id: the id of the run, which is also the id of its journal.
         asides: messages and aborts from the caller, which are applied before other events.
         heard: the first events of a start or resume, and answers that wait for the `asides`.
@@ -185,15 +185,18 @@ class Recorder(Struct, Generic[S], eq=False):
             return
         run = self.run
         status: ReleaseStatus | None = None
-        asks: Sequence[Ask] = ()
+        asks, ending = cast("Sequence[Ask]", ()), ""
         if run is not None and run.ending is not None and run.node == "END":
             status = RELEASED_AS.get(run.ending.reason, "done")
+            ending = "" if run.ending == COMPLETED else why_ended(run.ending)
         elif run is not None:
             status = "parked" if self.is_parked else "interrupted"
             asks = self._asks(run)
         wake_s = self._models.wake_s if status == "parked" else None
         try:
-            await self._leases.release(self.run_id, status, asks, seen=self.seen, wake_s=wake_s)
+            await self._leases.release(
+                self.run_id, status, asks, seen=self.seen, wake_s=wake_s, ending=ending
+            )
         except CancelledError as other:
             raise self._lease_cancelled(other) from other
         except Fenced:
@@ -304,7 +307,8 @@ class Recorder(Struct, Generic[S], eq=False):
         ended = taken.run
         raised = self._models.performer.exception_behind(ended)
         asked = isinstance(self.latest_started.pending.get(event.effect), CallModel)
-        if not (isinstance(raised, ProviderError) and asked and _is_failed(ended)):
+        failed = ended.ended and ended.ending is not None and ended.ending.reason is EndReason.ERROR
+        if not (isinstance(raised, ProviderError) and asked and failed):
             return None
         if ended.setup.budget.tripped(ended.spent):
             return None
@@ -357,10 +361,6 @@ class Recorder(Struct, Generic[S], eq=False):
 @lru_cache(maxsize=64)
 def _has_leases(kind: type[Store]) -> bool:
     return issubclass(kind, Leases)
-
-
-def _is_failed(run: Run[Any]) -> bool:
-    return run.ended and run.ending is not None and run.ending.reason is EndReason.ERROR
 
 
 def _is_same(kept: Event, refused: Event) -> bool:

@@ -30,6 +30,7 @@ from .base import (
 from .codec import Codec, typed_events
 from .journals import (
     OVER,
+    RELEASED_AS,
     CommandKind,
     RunCommand,
     commands_in,
@@ -42,6 +43,7 @@ from .journals import (
     parent_of,
     renamed,
     those_within,
+    why_ended,
 )
 from .memory import MemoryStore, running_loop
 from .round_trip import check_callback_answer, check_state
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LOCK",
     "OVER",
+    "RELEASED_AS",
     "REVISION_SHOWN",
     "SUFFIX",
     "Ask",
@@ -123,6 +126,7 @@ __all__ = [
     "shown_address",
     "those_within",
     "typed_events",
+    "why_ended",
 ]
 
 # A run without a store needs none of these modules, so each loads on first use.

@@ -112,6 +112,8 @@ class RunRecord(Struct, frozen=True):
         revision: the first revision of code that the run's journal tells, in `Resumed`: of the code
             that began a submitted run; of a placed child run, its root's; empty if none is told.
         queue: the queue in which the run waits.
+        ending: why the run ended, such as `budget (budget.tool_calls)` or `ProviderError: …`; empty
+            for a run that just completed, or is not over.
     """
 
     run_id: str
@@ -127,6 +129,7 @@ class RunRecord(Struct, frozen=True):
     remaining_s: float | None = None
     revision: str = ""
     queue: str = "default"
+    ending: str = ""
 
 
 class Store(Protocol):
@@ -182,7 +185,7 @@ class Leases(Protocol):
         """
         ...
 
-    async def release(
+    async def release(  # noqa: PLR0913 - each is a column of the run's row
         self,
         run_id: str,
         status: ReleaseStatus | None,
@@ -191,6 +194,7 @@ class Leases(Protocol):
         seen: int = 0,
         wake_s: float | None = None,
         refusal: Refusal | None = None,
+        ending: str = "",
     ) -> None:
         """End the claim on a run, and record the run's status and its pending questions.
 
@@ -204,6 +208,7 @@ class Leases(Protocol):
             wake_s: the seconds after which a driver is to take a parked run; None for never. A run
                 with a deadline is taken then at the latest.
             refusal: why the run is blocked; a run with another status forgets its refusals.
+            ending: why the run ended; empty if it just completed, or is not over.
 
         Raises:
             StoreError: this store object has not claimed the run.

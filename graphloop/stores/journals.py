@@ -29,12 +29,14 @@ from msgspec.structs import replace
 
 from ..errors import StoreError, UnknownRun
 from ..events import Cancelled, ChildEnded, Event, Resumed, Started
-from .base import Ask, Bulk, Catalog, Lookup, Refusal, RunRecord, RunStatus, Store
+from ..run import Ending, EndReason
+from .base import Ask, Bulk, Catalog, Lookup, Refusal, ReleaseStatus, RunRecord, RunStatus, Store
 
 __all__ = [
     "COMMANDS_FROM",
     "COMMANDS_UPTO",
     "OVER",
+    "RELEASED_AS",
     "CommandKind",
     "RunCommand",
     "above",
@@ -57,7 +59,17 @@ __all__ = [
     "those_within",
     "unknown_run",
     "wake_at",
+    "why_ended",
 ]
+
+RELEASED_AS: Final[Mapping[EndReason, ReleaseStatus]] = {
+    EndReason.ABORTED: "cancelled",
+    EndReason.ERROR: "failed",
+    EndReason.TIMEOUT: "failed",
+}
+"""The status that a store keeps for a run that ended so; other ends are `done`."""
+
+WHY_MAX: Final = 1_000
 
 CommandKind: TypeAlias = Literal["cancel", "steer", "follow_up"]
 
@@ -193,6 +205,21 @@ def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | No
     """
     times = [ask.expires_at for ask in asks if ask.expires_at is not None]
     return min([*times, *(() if wake_s is None else (now + wake_s,))], default=None)
+
+
+def why_ended(ending: Ending) -> str:
+    """Return why a run ended, as text of at most `WHY_MAX` characters.
+
+    For example `budget (budget.tool_calls)`, or `ProviderError: overloaded`. The text is empty for
+    a run that just completed.
+    """
+    reason, failure = ending.reason, ending.failure
+    if failure is not None:
+        return f"{failure.error}: {failure.message}"[:WHY_MAX]
+    named = ", ".join([name for name in ending.stopped_by if name != reason])
+    if named:
+        return f"{reason} ({named})"[:WHY_MAX]
+    return "" if reason is EndReason.COMPLETED else reason.value
 
 
 def graph_name_of(first: Event) -> str:

@@ -135,7 +135,7 @@ class JsonlStore:
                 raise
             raise StoreError(f"cannot claim run {run_id!r} by {path}: {error}") from error
 
-    async def release(
+    async def release(  # noqa: PLR0913
         self,
         run_id: str,
         status: ReleaseStatus | None,  # noqa: ARG002 - a journal has no place for a status.
@@ -144,6 +144,7 @@ class JsonlStore:
         seen: int = 0,  # noqa: ARG002
         wake_s: float | None = None,  # noqa: ARG002
         refusal: Refusal | None = None,  # noqa: ARG002
+        ending: str = "",  # noqa: ARG002
     ) -> None:
         """End the claim on a run; the status and the questions are not stored."""
         if (lock := self._locks.pop(run_id, None)) is not None:

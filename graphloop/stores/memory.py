@@ -108,6 +108,7 @@ class _Kept(Struct, eq=False):
     is_placed: bool = False
     epoch: int = 0
     refusals: tuple[Refusal, ...] = ()
+    ending: str = ""
 
 
 @final
@@ -194,7 +195,7 @@ class MemoryStore:
             kept.status, kept.asks = "interrupted", ()
         self._kept[run_id].epoch += 1
 
-    async def release(
+    async def release(  # noqa: PLR0913 - each is a column of the run's row
         self,
         run_id: str,
         status: ReleaseStatus | None,
@@ -203,15 +204,15 @@ class MemoryStore:
         seen: int = 0,
         wake_s: float | None = None,
         refusal: Refusal | None = None,
+        ending: str = "",
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None."""
         if run_id in self._claims.taken:
             kept = self._kept[run_id]
             if status is not None:
                 found = kept.status, kept.asks
-                is_answered = status == "parked" and seen < len(kept.signals)
-                kept.status = "ready" if is_answered else status
-                kept.asks, kept.updated_at = tuple(asks), self._clock()
+                kept.status = "ready" if status == "parked" and seen < len(kept.signals) else status
+                kept.asks, kept.updated_at, kept.ending = tuple(asks), self._clock(), ending
                 may_wake = asks or wake_s is not None
                 wakes = wake_at(asks, kept.updated_at, wake_s) if may_wake else None
                 kept.wake_at = min(kept.deadline, math.inf if wakes is None else wakes)
@@ -376,7 +377,7 @@ class MemoryStore:
             parent_of(run_id, known),
             *(() if is_left else kept.asks, kept.target, kept.refusals),
             None if kept.deadline == math.inf else kept.deadline - self._clock(),
-            *(self._revision(run_id), kept.place.queue),
+            *(self._revision(run_id), kept.place.queue, kept.ending),
         )
 
     def _revision(self, run_id: str) -> str:

@@ -80,6 +80,7 @@ class LeftAs(Struct, frozen=True, gc=False):
         seen: how many answers of the run's mailbox the driver has read.
         wake_at: the time, by this machine's clock, at which a driver is to take the run; or None.
         refusal: why the run is blocked; None for another status.
+        ending: why the run ended; empty if it just completed, or is not over.
     """
 
     status: ReleaseStatus
@@ -87,9 +88,10 @@ class LeftAs(Struct, frozen=True, gc=False):
     seen: int
     wake_at: float | None = None
     refusal: Refusal | None = None
+    ending: str = ""
 
 
-def left_as(
+def left_as(  # noqa: PLR0913 - each is a column of the run's row
     status: ReleaseStatus | None,
     asks: Sequence[Ask],
     now: float,
@@ -97,11 +99,12 @@ def left_as(
     seen: int,
     wake_s: float | None,
     refusal: Refusal | None,
+    ending: str,
 ) -> LeftAs | None:
     """Return how a driver leaves a run (see `Leases.release`); None to keep its status."""
     if status is None:
         return None
-    return LeftAs(status, tuple(asks), seen, wake_at(asks, now, wake_s), refusal)
+    return LeftAs(status, tuple(asks), seen, wake_at(asks, now, wake_s), refusal, ending)
 
 
 def addition_of(
@@ -180,8 +183,8 @@ def records_of(
     """Return the records of the rows of a database, without the parent of `root`.
 
     A row has the run's id, graph, status, number of events, two times, questions, target, refusals,
-    remaining seconds, revision and queue. If the rows are `cut` out of more, the parents of their
-    runs need not be among them.
+    remaining seconds, revision, queue and ending. If the rows are `cut` out of more, the parents of
+    their runs need not be among them.
     """
     known = {row[0].rpartition("/")[0] if cut else row[0] for row in rows}
     found = [row for row in rows if root is None or is_within(row[0], root)]
@@ -190,7 +193,7 @@ def records_of(
 
 def _record(row: tuple[Any, ...], parent: str) -> RunRecord:
     run_id, graph, status, events, created, updated, asks, target, *rest = row
-    refusals, remaining_s, revision, queue = rest
+    refusals, remaining_s, revision, queue, ending = rest
     return RunRecord(
         run_id,
         graph,
@@ -202,6 +205,7 @@ def _record(row: tuple[Any, ...], parent: str) -> RunRecord:
         remaining_s=remaining_s,
         revision=revision,
         queue=queue,
+        ending=ending,
     )
 
 

@@ -165,7 +165,7 @@ class SqliteStore:
             )  # The cancelled caller does not know of the claim, so the store undoes it.
             raise
 
-    async def release(
+    async def release(  # noqa: PLR0913 - each is a column of the run's row
         self,
         run_id: str,
         status: ReleaseStatus | None,
@@ -174,6 +174,7 @@ class SqliteStore:
         seen: int = 0,
         wake_s: float | None = None,
         refusal: Refusal | None = None,
+        ending: str = "",
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
@@ -181,7 +182,9 @@ class SqliteStore:
         """
         tenant = self._tenant
         now = self._clock()
-        standing = left_as(status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal)
+        standing = left_as(
+            status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal, ending=ending
+        )
 
         def work(connection: Connection) -> None:
             sqlite_leases.release(connection, tenant, run_id, standing)

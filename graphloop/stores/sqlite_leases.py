@@ -179,13 +179,13 @@ def give_back(
     if standing.refusal is not None:
         refusals = refusals_after(refusals_in(kept), standing.refusal)
     released = connection.execute(
-        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, asks = ?, "
+        "UPDATE run SET owner = NULL, lease_until = 0, refusals = ?, ending = ?, asks = ?, "
         "wake_at = min(coalesce(?, deadline), coalesce(deadline, ?)), updated = ?, "
         "status = iif(? = 'parked' AND ? < (SELECT count(*) FROM signal "
         "WHERE signal.run_id = run.run_id), 'ready', ?) "
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
         (
-            *(encode(refusals), asks, standing.wake_at, standing.wake_at),
+            *(encode(refusals), standing.ending, asks, standing.wake_at, standing.wake_at),
             *(tenant.clock(), status, standing.seen, status),
             *(run_id, tenant.name, left.epoch),
         ),

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 RECORDS: Final = (
     "SELECT run_id, graph, status, next_seq - 1, created, updated, asks, target, refusals, "
-    "deadline, revision, queue, owner, lease_until FROM run WHERE next_seq > 1 "
+    "deadline, revision, queue, ending, owner, lease_until FROM run WHERE next_seq > 1 "
 )
 WITHIN: Final = "AND (run_id IN (?, ?) OR (run_id >= ? AND run_id < ?)) "
 # No child run that its parent drives has an agent. A run waits in the line of its queue, agent and
@@ -293,13 +293,13 @@ def _number_of(connection: Connection, run_id: str) -> int:
 
 def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:
     """Return a row of `RECORDS` as the record has it now: the driver may have gone."""
-    run_id, graph, status, *times, asks, target, refusals, deadline = row[:-4]
-    revision, queue, owner, lease_until = row[-4:]
+    run_id, graph, status, *times, asks, target, refusals, deadline = row[:-5]
+    *told_of, owner, lease_until = row[-5:]
     remaining_s = None if deadline is None else deadline - now
     left = _is_left(owner, lease_until <= now)
     told = _status(status, owner, is_left=left)
     asked = b"[]" if left else asks
-    return run_id, graph, told, *times, asked, target, refusals, remaining_s, revision, queue
+    return run_id, graph, told, *times, asked, target, refusals, remaining_s, *told_of
 
 
 def ready(  # noqa: PLR0913 - the options of a look

@@ -34,7 +34,7 @@ __all__ = [
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID: Final = 0x67726C70
-SCHEMA_VERSION: Final = 7
+SCHEMA_VERSION: Final = 8
 BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -53,6 +53,7 @@ SEQ_BITS: Final = 32
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 # `revision` is that of the code that began the run; it is empty until the journal tells it.
 # `worker` tells an operator which agents' runs live workers take, with the revisions of pins.
+# `ending` tells why the run ended; it is empty if it just completed.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has media and first messages, to which the lines of events refer by digest.
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
@@ -70,6 +71,7 @@ TABLES: Final = (
          queue TEXT NOT NULL DEFAULT 'default', revision TEXT NOT NULL DEFAULT '',
          band INTEGER AS (iif(status IN('interrupted', 'blocked'), 0,
            1 + (asks = x'5b5d' AND epoch = 0 AND instr(run_id, '/') = 0))) VIRTUAL,
+         ending TEXT NOT NULL DEFAULT '',
          created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
     # The line of each tenant in its order: a look reads the heads of the lines only.

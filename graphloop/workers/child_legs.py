@@ -71,6 +71,7 @@ def resume_child(
             opened.ports,
             driver,
             driver.resume(tree.run, tree.answers, tree.children, seen=tree.seen),
+            known.id,
             spent_by(tree.run, below),
             len(tree.run.record.steps),
             children=below,

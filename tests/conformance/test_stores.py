@@ -837,6 +837,25 @@ def test_interrupted_runs_go_first_and_new_ones_last(open_shared: OpenShared) ->
     assert (first, {*middle}, last) == ("left", {"woken", "expired"}, "new")
 
 
+def test_a_record_tells_why_its_run_ended(open_shared: OpenShared) -> None:
+    """A list of a thousand runs that are over reads no journal."""
+
+    async def scenario() -> None:
+        store = open_shared()
+        await store.append("r", 1, started("r"))
+        await store.claim("r")
+        await store.release("r", "done", (), ending="budget (budget.usd)")
+        assert (await store.record("r")).ending == "budget (budget.usd)"
+        await store.claim("r")
+        await store.release("r", None, ())
+        assert (await store.record("r")).ending == "budget (budget.usd)"
+        await store.claim("r")
+        await store.release("r", "done", ())
+        assert (await store.record("r")).ending == ""
+
+    do(scenario())
+
+
 def test_a_blocked_run_waits_for_code_that_has_not_refused_it(open_shared: OpenShared) -> None:
     """Its record tells why, for each code; code that has gone on with it forgets all of that."""
 

@@ -118,9 +118,10 @@ class SlowSqliteStore(SlowStore):
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        ending: str = "",
     ) -> None:
         """Release a run."""
-        await self._leases.release(run_id, status, asks, seen=seen, wake_s=wake_s)
+        await self._leases.release(run_id, status, asks, seen=seen, wake_s=wake_s, ending=ending)
 
 
 def slowed(disk: Disk, moment: int, *, kept: bool) -> SlowStore:

@@ -58,11 +58,12 @@ class Dying(MortalSqliteStore):
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        ending: str = "",
     ) -> None:
         """Release a run."""
         if run_id == KID:
             self.fate.after = 0
-        await super().release(run_id, status, asks, seen=seen, wake_s=wake_s)
+        await super().release(run_id, status, asks, seen=seen, wake_s=wake_s, ending=ending)
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events."""

@@ -121,9 +121,10 @@ class Asking(Struct, frozen=True):
         )
         warnings = [last.warning] if last is not None and last.warning else []
         if last is not None and not last.run.ended:
-            await self._refuse_waiting(last, answers)
+            waited = await self._refuse_waiting(last, answers)
             last = await self._finished(last, answers)
-            warnings = [f"run {last.run.id!r} of the question before was finished first"]
+            if not waited:
+                warnings = [f"run {last.run.id!r} of the question before was finished first"]
         elif handed := [name for name in ANSWERS if answers.get(name)]:
             raise ConfigError(
                 f"{self.chain.title}: expected no answers, since its last question waits for none, "
@@ -145,11 +146,11 @@ class Asking(Struct, frozen=True):
         warned = evolve(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
         return Asked(warned, number, before)
 
-    async def _refuse_waiting(self, last: Question, answers: AnswersInput[Any]) -> None:
-        """Raise an error if the last question waits for a call that has no answer.
+    async def _refuse_waiting(self, last: Question, answers: AnswersInput[Any]) -> bool:
+        """Return whether the last question waits for calls, each of which has its answer.
 
         Raises:
-            ConfigError: there is such a call; the message names it.
+            ConfigError: a call has no answer; the message names it.
         """
         store = self.terms.shared.store()
         asked = await waiting(last.run, self.terms.ports(store))
@@ -164,6 +165,7 @@ class Asking(Struct, frozen=True):
         ]
         if left:
             raise self._waits(last, left)
+        return bool(asked)
 
     async def _finished(self, last: Question, answers: AnswersInput[Any]) -> Question:
         """Drive the run of the last question to its end, and return the question.

@@ -245,7 +245,7 @@ def release_run(
     # This machine's clock has stamped the question: the server's clock counts only the rest.
     wakes = standing.wake_at
     row = link.execute(
-        "UPDATE run SET owner = NULL, asks = %(asks)s, updated = now_s(), "
+        "UPDATE run SET owner = NULL, asks = %(asks)s, updated = now_s(), ending = %(ending)s, "
         "wake_at = least(now_s() + %(wake)s, deadline), refusals = %(refusals)s, "
         "status = CASE WHEN %(status)s = 'parked' AND %(seen)s < "
         "(SELECT count(*) FROM signal WHERE run = number) THEN 'ready' ELSE %(status)s END "
@@ -253,6 +253,7 @@ def release_run(
         {
             "asks": asks,
             "refusals": encode(() if told is None else refusals_after(others, told)),
+            "ending": standing.ending,
             "wake": None if wakes is None else wakes - tenant.clock(),
             "status": standing.status,
             "seen": standing.seen,

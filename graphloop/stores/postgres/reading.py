@@ -45,7 +45,7 @@ RECORDS: Final[LiteralString] = (
     "WHEN owner IN (SELECT name FROM live) THEN 'running' ELSE 'interrupted' END, "
     "e.seq, created, greatest(updated, e.ts), "
     "CASE WHEN owner IS NULL OR owner IN (SELECT name FROM live) THEN asks ELSE '[]' END, "
-    "target, refusals, deadline - now_s(), revision, queue "
+    "target, refusals, deadline - now_s(), revision, queue, ending "
     "FROM run CROSS JOIN LATERAL (SELECT seq, ts FROM entry WHERE run = number "
     "ORDER BY seq DESC LIMIT 1) e WHERE begun "
 )

@@ -29,7 +29,7 @@ __all__ = [
 Link: TypeAlias = Connection[tuple[Any, ...]]
 """A connection to the database, in autocommit mode."""
 
-SCHEMA_VERSION: Final = 3
+SCHEMA_VERSION: Final = 4
 TURNS_MAX: Final = 999
 """The turns of a tenant that an engine tells apart: each costs a look at so many rows at most."""
 CHANNEL: Final = "graphloop_ready"
@@ -50,6 +50,7 @@ OLDEST: Final = 140000
 # for a child run that its parent drives.
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 # `revision` is that of the code that began the run; it is empty until the journal tells it.
+# `ending` tells why the run ended; it is empty if it just completed.
 TABLES: Final[tuple[LiteralString, ...]] = (
     "CREATE SCHEMA IF NOT EXISTS graphloop",
     "CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL)",
@@ -77,6 +78,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          tenant text COLLATE "C" NOT NULL DEFAULT '', priority smallint NOT NULL DEFAULT 0,
          deadline float8,
          queue text COLLATE "C" NOT NULL DEFAULT 'default', revision text NOT NULL DEFAULT '',
+         ending text NOT NULL DEFAULT '',
          band smallint GENERATED ALWAYS AS (CASE WHEN status IN('interrupted', 'blocked') THEN 0
            WHEN asks = '[]' AND epoch = 0 AND strpos(run_id, '/') = 0 THEN 2 ELSE 1 END) STORED,
          created float8 NOT NULL DEFAULT now_s(), updated float8 NOT NULL DEFAULT now_s())
@@ -98,7 +100,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          name text COLLATE "C" PRIMARY KEY, running int, weights jsonb NOT NULL)""",
     """CREATE TABLE meter(
          name text COLLATE "C" PRIMARY KEY, at float8) WITH (fillfactor=10)""",
-    "INSERT INTO meta(key, value) VALUES('schema', '3')",
+    "INSERT INTO meta(key, value) VALUES('schema', '4')",
 )
 
 # The outbox: an engine's statements, which each transaction executes that makes a run ready. A

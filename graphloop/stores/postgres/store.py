@@ -170,7 +170,7 @@ class PostgresStore:
             tenant.claims.give_back(run_id)
             raise
 
-    async def release(
+    async def release(  # noqa: PLR0913 - each is a column of the run's row
         self,
         run_id: str,
         status: ReleaseStatus | None,
@@ -179,6 +179,7 @@ class PostgresStore:
         seen: int = 0,
         wake_s: float | None = None,
         refusal: Refusal | None = None,
+        ending: str = "",
     ) -> None:
         """End the claim on a run, and record its status and questions unless `status` is None.
 
@@ -186,7 +187,9 @@ class PostgresStore:
         """
         tenant = self._tenant
         now = tenant.clock()
-        standing = left_as(status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal)
+        standing = left_as(
+            status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal, ending=ending
+        )
 
         def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
             leases.release_run(link, tenant, run_id, standing, is_again=is_again)

@@ -169,7 +169,10 @@ async def test_a_question_that_waits_for_a_person_is_answered_first(place: Place
         assert ["pay", "", "text", "paid", "second", "two"] == texts(await chat.messages())
 
 
-async def test_answers_may_come_with_the_next_question(place: Place) -> None:
+async def test_answers_may_come_with_the_next_question(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The caller asked for it: there is no warning."""
     model = ScriptedModel([reply(call()), "paid", "two"])
     agent = Agent(model, tools=[gated()])
     async with agent.chat("c", store=place) as chat:
@@ -178,7 +181,7 @@ async def test_answers_may_come_with_the_next_question(place: Place) -> None:
         result = await chat.send("second", approvals={"c0.0": approve()})
 
         assert ("c.2", "two") == (result.run_id, result.text)
-        assert ("run 'c.1' of the question before was finished first",) == result.warnings
+        assert (result.warnings, caplog.messages) == ((), [])
         with pytest.raises(ConfigError, match=r"expected no answers.*found approvals"):
             await chat.send("third", approvals={"c0.0": True})
         with pytest.raises(ConfigError, match=r"'c.2' takes no answers: it is over"):
@@ -268,7 +271,9 @@ async def test_an_interrupted_question_is_finished_before_the_next(tmp_path: Pat
         assert ["first", "1 messages", "second", "3 messages"] == texts(result.conversation)
 
 
-async def test_a_stream_that_a_browser_left_is_finished_by_the_next_question(place: Place) -> None:
+async def test_a_stream_that_a_browser_left_is_finished_by_the_next_question(
+    place: Place, caplog: pytest.LogCaptureFixture
+) -> None:
     """A closed connection loses no answer: the chat knows it when the user comes back."""
     model = ScriptedModel([reply(call()), "one", "two"])
     async with Agent(model, tools=[read]).chat("c", store=place) as chat:
@@ -283,6 +288,7 @@ async def test_a_stream_that_a_browser_left_is_finished_by_the_next_question(pla
 
         assert ["first", "", "text", "one", "second", "two"] == texts(await chat.messages())
         assert ("run 'c.1' of the question before was finished first",) == result.warnings
+        assert [f"run c.2: {one}" for one in result.warnings] == caplog.messages
 
 
 async def test_without_a_prompt_an_interrupted_question_goes_on(tmp_path: Path) -> None:

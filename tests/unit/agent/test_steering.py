@@ -206,10 +206,11 @@ class Parking(Kept):
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        ending: str = "",
     ) -> None:
         """Call out, and end the claim."""
         self.parks.pop(run_id, lambda: None)()
-        await self.kept.release(run_id, status, asks, seen=seen, wake_s=wake_s)
+        await self.kept.release(run_id, status, asks, seen=seen, wake_s=wake_s, ending=ending)
 
 
 async def test_steering_while_a_child_parks_is_journaled() -> None:

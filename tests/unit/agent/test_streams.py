@@ -160,7 +160,7 @@ async def test_a_failure_without_a_record_is_still_an_error() -> None:
         store = MemoryStore()
         ports: Ports[None] = Ports(store=store, models={}, toolbox=Toolbox(()))
         driver = AsyncDriver(loop(), ports, None)
-        return RunHandle(loop(), ports, driver, driver.resume(failed))
+        return RunHandle(loop(), ports, driver, driver.resume(failed), failed.id)
 
     with pytest.raises(RunFailed, match="unknown"):
         await RunStream(open_run).result()

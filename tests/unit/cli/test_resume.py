@@ -48,6 +48,38 @@ graph = Graph("desk", nodes.prepare, standard_edges(nodes))
 TOOLS = [pay]
 PROMPT = "Pay 5."
 """
+OWN_PROVIDER = """
+from pathlib import Path
+from graphloop import Agent, tool
+from graphloop.testing import ScriptedModel
+
+@tool(needs_approval=True)
+async def pay(amount: int) -> str:
+    "Pay."
+    Path("paid").write_text(f"{amount}\\n")
+    return f"{amount} paid"
+
+PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
+
+def build(model):
+    own = ScriptedModel([PAYS, "Done."], label="acme-gateway", restart=True)
+    return Agent(own, tools=[pay])
+
+PROMPT = "Pay 5."
+"""
+OWN_PARENT = """
+from graphloop import Agent
+from graphloop.testing import ScriptedModel
+
+ASKS = {"calls": [{"name": "child", "arguments": {"prompt": "Say hi."}}]}
+
+def build(model):
+    own = ScriptedModel([ASKS, "Done."], label="acme-gateway", restart=True)
+    child = Agent(model, name="child").as_tool(description="Talks.", needs_approval=True)
+    return Agent(own, tools=[child])
+
+PROMPT = "Ask."
+"""
 TOPOLOGY = """
 graphloop: 1
 name: desk
@@ -219,6 +251,44 @@ def test_the_printed_commands_work_as_printed(pay_desk: Path) -> None:
     assert "5 paid" in third.stdout, third.stderr
     again = graphloop(*resume, "--with", "own desk.py", cwd=pay_desk)
     assert (again.stderr, again.returncode) == ("", Status.OK)
+
+
+@pytest.mark.parametrize("store", ["runs.db", "runs"])
+def test_the_printed_command_resumes_an_agent_with_its_own_provider(
+    pay_desk: Path, store: str
+) -> None:
+    """No label tells a provider that `build` makes, so only the target can make it again."""
+    write({"own.py": OWN_PROVIDER})
+    first = here("run", "own.py", "--script", "pay/script.yaml", "--store", store)
+    words = next(line for line in first.stderr.splitlines() if "graphloop resume" in line)
+
+    done = here(*shlex.split(words)[1:], "--approve", "always")
+
+    assert (done.returncode, done.stderr) == (Status.OK, "")
+    assert "5 paid\nDone.\n" in done.stdout
+    assert (pay_desk / "paid").read_text(encoding="utf-8") == "5\n"
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_an_agent_beside_its_own_provider_keeps_the_model_of_the_environment() -> None:
+    """A child run of the resumed run asks the model that `build` is given."""
+    write({"own.py": OWN_PARENT, "script.yaml": "- text: Child says hi.\n"})
+    first = here("run", "own.py", *STORE)
+    words = next(line for line in first.stderr.splitlines() if "graphloop resume" in line)
+
+    done = here(*shlex.split(words)[1:], "--approve", "always")
+
+    assert "Child says hi." in done.stdout
+    assert done.returncode == Status.OK
+
+
+@pytest.mark.usefixtures("pay_desk")
+def test_an_unknown_model_is_refused_if_the_target_has_no_other() -> None:
+    write({"own.py": OWN_PROVIDER})
+    shown("run", "own.py", "--script", "pay/script.yaml", *STORE, status=Status.PARKED)
+    (run_id,) = run_ids("runs.db")
+
+    assert "acme-gateway" in refused("resume", run_id, "--target", "pay", *STORE)
 
 
 def test_ctrl_c_aborts_a_resumed_run_for_good(pay_desk: Path) -> None:

@@ -178,6 +178,61 @@ def test_a_failed_run_says_why() -> None:
     assert "the server is down" in json.loads(listed("--all", "--json")[0])["why"]
 
 
+ENDS = """
+from graphloop import Agent, budget, tool
+from graphloop.testing import ScriptedModel
+
+@tool
+async def look(x: int) -> str:
+    "Look."
+    return str(x)
+
+C = {"calls": [{"name": "look", "arguments": {"x": 1}}]}
+OK = Agent(ScriptedModel(["fine"]))
+MAX = Agent(ScriptedModel([C] * 5), tools=[look], max_steps=2)
+BUDGET = Agent(ScriptedModel([C] * 5), tools=[look], budget=budget(tool_calls=1))
+EMPTY = Agent(ScriptedModel([""] * 4))
+BLOCKED = Agent(ScriptedModel(["x"]), screen=lambda _: False)
+TYPED = Agent(ScriptedModel(["text"] * 9), output_type=int)
+PROMPT = "Go."
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("MAX", "done: max_steps"),
+        ("BUDGET", "done: budget (budget.tool_calls)"),
+        ("EMPTY", "done: empty_response"),
+        ("BLOCKED", "done: refusal (screen:<lambda>)"),
+        ("TYPED", "failed: OutputInvalid: "),
+    ],
+)
+def test_each_end_says_why(name: str, why: str) -> None:
+    """The record tells it: a listing reads no journal, and loads no code."""
+    write({"ends.py": ENDS})
+    here("run", "ends.py:OK", *STORE)
+    here("run", f"ends.py:{name}", *STORE)
+    Path("ends.py").unlink()
+
+    lines = listed("--all")[0].splitlines()
+
+    assert lines[3].partition(" ")[2].startswith(why)
+    assert len(lines) == 4, "a run that just completed needs no reason"
+    first, second = (json.loads(line) for line in listed("--all", "--json")[0].splitlines())
+    assert (first["why"], second["why"][:9]) == (None, why.partition(": ")[2][:9])
+
+
+def test_a_directory_of_json_lines_tells_a_failure_that_came_last() -> None:
+    """Only the graph of a run can tell whether it is over, and a listing loads no code."""
+    write({"script.yaml": "- error: the server is down\n"})
+    here("run", "Why?", "--script", "script.yaml", "--store", "runs")
+
+    text, _ = listed(store="runs")
+
+    assert text.splitlines()[2].endswith(" last event: BadReply: the server is down")
+
+
 def test_a_listing_is_read_page_by_page() -> None:
     """The last line of a page says how the next one is asked for."""
     first, second, third = parked(), parked(), parked()

@@ -216,6 +216,7 @@ class Leasing:
         *,
         seen: int = 0,
         wake_s: float | None = None,
+        ending: str = "",
     ) -> None:
         """Release it, unless it was lost."""
         if self._lost:
@@ -305,6 +306,7 @@ def test_a_lease_that_its_store_cancelled_is_an_error_of_the_store(which: str) -
             *,
             seen: int = 0,
             wake_s: float | None = None,
+            ending: str = "",
         ) -> None:
             raise asyncio.CancelledError
 
@@ -352,6 +354,7 @@ def released(
             *,
             seen: int = 0,
             wake_s: float | None = None,
+            ending: str = "",
         ) -> None:
             found.append((status, asks))
 

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from graphloop import Agent, budget, tool
 from graphloop.driver import Ports
@@ -20,6 +21,12 @@ CANARY = "canary-7f3a"
 async def look(word: str) -> str:
     """Look something up."""
     return f"{CANARY} result {word}"
+
+
+class Temperature(BaseModel):
+    """An answer with a form."""
+
+    celsius: int
 
 
 @tool
@@ -87,6 +94,17 @@ async def test_a_budget_that_cannot_count_is_logged(caplog: pytest.LogCaptureFix
 
     assert [f"run r: {one}" for one in result.warnings] == caplog.messages
     assert "cannot count all model calls" in caplog.text
+
+
+async def test_a_blocked_question_of_a_typed_agent_warns_of_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """That a screen blocks is its work; the end reason tells it, and so does `result.output`."""
+    blocked = Agent(ScriptedModel([]), output_type=Temperature, screen=lambda _: False)
+
+    result = await blocked.generate("go", run_id="r")
+
+    assert (result.end_reason, result.warnings, caplog.messages) == ("refusal", (), [])
 
 
 async def test_nothing_is_computed_when_the_level_is_off() -> None:

@@ -361,7 +361,7 @@ async def test_a_newer_schema_is_refused(dsn: str, link: Link) -> None:
     link.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
     store = PostgresStore(dsn)
 
-    with pytest.raises(StoreError, match="schema version 99, expected 3"):
+    with pytest.raises(StoreError, match="schema version 99, expected 4"):
         await store.runs()
     await store.aclose()
 
