@@ -26,6 +26,8 @@ from ..nodes import (
 from ..outcomes import Outcome
 from ..states import FIELD, field_callback, known_state_type
 from ..tools import DepsNeed, Toolbox, kind_name, uncovered
+from .hooks import hook_needs
+from .options import Options
 from .sub_agents import Nesting, Plan
 
 __all__ = [
@@ -347,7 +349,7 @@ def deps_needs(
     callbacks: Mapping[str, object],
     toolbox: Toolbox,
     plans: Mapping[str, Plan],
-    declared: object,
+    options: Options,
 ) -> tuple[DepsNeed, ...]:
     """Return the parts of a graph's runs that read `deps`, or the agent that declares their type.
 
@@ -356,17 +358,18 @@ def deps_needs(
         callbacks: the functions that its nodes invoke, by name.
         toolbox: the tools of its runs.
         plans: the agents that its runs may start, by name.
-        declared: the agent's `deps_type`; None without one.
+        options: the options of its runs, with the agent's `deps_type`.
 
     Raises:
         ConfigError: a part reads `deps` of another type than the agent declares.
     """
-    facts = facts_of(graph)
+    facts, declared = facts_of(graph), options.deps_type
     # A run without callbacks of its caller looks at none: a graph may have thousands.
     is_own = callbacks is facts.carried.callbacks
     needs = [
         *[DepsNeed(f"tool {tool.name!r}", tool.deps_type) for tool in toolbox.tools],
         *(facts.reading if is_own else _reading(callbacks)),
+        *hook_needs(options.given),
         *[
             DepsNeed(f"agent {child!r}", need.kind)
             for child, plan in plans.items()

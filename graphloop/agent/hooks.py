@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeAlias, cast
 
 from msgspec import Struct
 from typing_extensions import TypeVar
@@ -17,7 +17,8 @@ from typing_extensions import TypeVar
 from ..driver import cancelled_inside
 from ..errors import ConfigError
 from ..limits import StopCondition, StopInfo
-from ..tools import AnyTool, accepts, awaited
+from ..policy import Policy
+from ..tools import AnyTool, DepsNeed, ToolContext, accepts, awaited, deps_wanted
 from ..values import Message, Usage
 from .inputs import ChoiceInput, DepsT, Instructions, MessageInput, Model
 from .sub_agents import NamedAgent
@@ -37,6 +38,7 @@ __all__ = [
     "StepInfo",
     "StopContext",
     "StopInput",
+    "hook_needs",
     "inform",
     "instructions_for",
     "lent_deps",
@@ -142,6 +144,16 @@ Compact: TypeAlias = Callable[
 Prepare: TypeAlias = Callable[[StepInfo[DepsT]], StepChanges | Awaitable[StepChanges | None] | None]
 
 
+TOLD: Final[Mapping[str, type]] = {
+    "prepare_step": StepInfo,
+    "compact": StepInfo,
+    "done_when": AnswerInfo,
+    "verify": AnswerInfo,
+    "stop_when": StopContext,
+}
+"""The options that are functions of one argument, and the class of this argument."""
+
+
 def stop_input(
     given: StopInput[Any],
 ) -> tuple[tuple[StopCondition, ...], tuple[Predicate[Any], ...]]:
@@ -166,6 +178,27 @@ def stop_input(
                 f"StopInfo, found {item!r}"
             )
     return tuple(conditions), tuple(predicates)
+
+
+def hook_needs(given: Mapping[str, object]) -> Iterator[DepsNeed]:
+    """Yield a need for each function among the options that is told facts of its run.
+
+    Args:
+        given: the options of an agent or a graph, by name.
+    """
+    for option, context in TOLD.items():
+        hook = given.get(option)
+        for function in cast("Sequence[object]", hook if isinstance(hook, Sequence) else (hook,)):
+            if callable(function):
+                yield _need(option, function, deps_wanted(function, context))
+    if isinstance(gate := given.get("gate"), Policy):
+        for condition in gate.conditions.values():
+            yield _need("gate", condition, deps_wanted(condition, ToolContext, 1))
+
+
+def _need(option: str, function: Callable[..., object], kind: object) -> DepsNeed:
+    name = getattr(function, "__name__", type(function).__name__)
+    return DepsNeed(f"`{option}` function {name!r}", kind)
 
 
 async def instructions_for(given: Instructions[Any] | None, deps: object) -> str | None:

@@ -26,7 +26,7 @@ from ..policy import Policy
 from ..providers import Provider
 from ..states import known_state_type
 from ..stores import Closes, Codec, MemoryStore, Store, check_state, running_loop
-from ..tools import AnyTool, Closable, Toolbox, check_deps, kind_name, run_sync
+from ..tools import AnyTool, Closable, Toolbox, check_deps, refuse_undeclared, run_sync
 from .answers import ToolApprover
 from .bindings import DEPTH_MAX, deps_needs, facts_of, nesting_of, runs_one_at_a_time
 from .final_answer import FinalAnswer
@@ -220,7 +220,7 @@ class RunTerms(Generic[S]):
         """The options of `Agent.override`, which calls do not change; empty outside of tests."""
         calls = None if callbacks is None else callbacks(resources.toolbox, None)
         self.deps_needs = deps_needs(
-            graph, calls or {}, resources.toolbox, resources.children, options.deps_type
+            graph, calls or {}, resources.toolbox, resources.children, options
         )
 
     def _share_resources(self) -> None:
@@ -329,18 +329,13 @@ class RunTerms(Generic[S]):
         check_deps(self.deps_needs, given, repr(self.graph.name), refused=self._refuses_deps)
 
     def refuse_undeclared_deps(self) -> None:
-        """Refuse an agent without a `deps_type` whose tools or child agents read `deps`.
+        """Refuse an agent without a `deps_type` of which a part reads `deps`.
 
         Raises:
-            ConfigError: naming the first part that reads `deps`, and its type.
+            ConfigError: naming the first such part, and the type.
         """
         self._refuses_deps = True
-        for need in self.deps_needs:
-            kind = kind_name(need.kind)
-            raise ConfigError(
-                f"agent {self.graph.name!r}: expected a `deps_type`, since {need.place} reads "
-                f"`deps` of type {kind}, found none. Fix: Agent(…, deps_type={kind})."
-            )
+        refuse_undeclared(self.deps_needs, self.graph.name)
 
     def run_sync(self, ask: Callable[[], Awaitable[T]], instead: str) -> T:
         """Call and await `ask` in a new event loop, close its resources, and return its result.

@@ -49,7 +49,7 @@ C = TypeVar("C")
 DepsT = TypeVar("DepsT", default=None)
 OutputT = TypeVar("OutputT", default=str)
 
-Prompt = Callable[[S], "str | Sequence[MessageInput]"]
+Prompt = str | Callable[[S], "str | Sequence[MessageInput]"]
 
 
 @final
@@ -93,7 +93,7 @@ class SubGraph(Generic[S]):
         """The node's contract, with the child's graph, so that the checker proves both graphs."""
         plan = self.plan
         mapped = (plan.prompt, plan.state, plan.output)
-        reads = self.reads if any(function is not None for function in mapped) else frozenset[str]()
+        reads = self.reads if any(callable(each) for each in mapped) else frozenset[str]()
         writes = frozenset[str]() if plan.output is None else plan.writes
         if plan.into:
             writes = frozenset({plan.into})
@@ -117,7 +117,7 @@ class SubGraph(Generic[S]):
         """The type of the parent's state, from the functions' annotations; `Any` without one."""
         plan = self.plan
         for function in (plan.output, plan.prompt, plan.state):
-            annotation = Any if function is None else _first_annotation(function)
+            annotation = _first_annotation(function) if callable(function) else Any
             if annotation is not Any:
                 return annotation
         return Any
@@ -177,6 +177,7 @@ def sub_graph(
     child: Agent[DepsT, Any],
     *,
     name: str = "",
+    prompt: str | None = None,
     deps: Callable[[Any], DepsT] | None = None,
     gate: Policy | None = None,
     budget: Budget | None = None,
@@ -189,6 +190,7 @@ def sub_graph(
     *,
     name: str = "",
     model: Model | None = None,
+    prompt: str | None = None,
     deps: Callable[[Any], object] | None = None,
     gate: Policy | None = None,
     budget: Budget | None = None,
@@ -264,8 +266,8 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
         child: an agent, or a graph.
         name: the node's name; by default, the child's name.
         model: the model for a child graph's nodes that do not name a model.
-        prompt: computes the child's prompt from the parent's state; by default, the child gets the
-            parent's conversation.
+        prompt: the child's prompt: a text, or a function that computes it from the parent's state;
+            by default, the child gets the parent's conversation.
         state: computes a child graph's first state from the parent's state.
         output: computes the parent's new state from its old state and the child's result; by
             default, the parent's state does not change.
@@ -294,7 +296,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
             "would, too. Fix: give `into` alone, or leave it out"
         )
     written = None if writes is None else frozenset(writes)
-    plan = SubPlan(title, opener, prompt, state, output, gate, budget, written, into)
+    plan = SubPlan(title, opener, prompt or None, state, output, gate, budget, written, into)
     read = None if reads is None else frozenset(reads)
     return SubGraph(Child(title, place=place), plan, graph, read)
 

@@ -70,8 +70,8 @@ class SubPlan:
     Args:
         name: the node's name.
         opener: starts the child runs.
-        prompt: computes the child's prompt from the parent's state; None if the child gets the
-            parent's conversation.
+        prompt: the child's prompt, or a function that computes it from the parent's state; None if
+            the child gets the parent's conversation.
         state: computes the child's first state from the parent's state.
         output: computes the parent's new state from its old state and the child's result.
         gate: rules that apply to the child's calls, in addition to the existing gates.
@@ -82,7 +82,7 @@ class SubPlan:
 
     name: str
     opener: Opener
-    prompt: Callable[[Any], str | Sequence[MessageInput]] | None = None
+    prompt: str | Callable[[Any], str | Sequence[MessageInput]] | None = None
     state: Callable[[Any], object] | None = None
     output: Callable[[Any, ChildResult[Any, Any]], object] | None = None
     gate: Policy | None = None
@@ -106,7 +106,8 @@ class SubPlan:
     def _brief(self, effect: StartRun, run: Run[Any]) -> Brief:
         messages = tuple(effect.messages)
         if self.prompt is not None:
-            messages = self._asked(self.prompt(lent(run.state)))
+            asked = self.prompt(lent(run.state)) if callable(self.prompt) else self.prompt
+            messages = self._asked(asked)
         if self.state is None:
             return Brief(messages)
         begun = self.state(lent(run.state))

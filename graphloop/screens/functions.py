@@ -109,7 +109,7 @@ def screen_callback(function: ScreenFunction) -> ScreenCallback:
             f"screen {_name_of(function)!r}: expected a function of the user's text and perhaps a "
             f"ScreenInfo, found {function!r:.80}. Fix: give it one or two positional parameters"
         )
-    return ScreenCallback(function, takes_info, deps_wanted(function, ScreenInfo))
+    return ScreenCallback(function, takes_info, deps_wanted(function, ScreenInfo, 1))
 
 
 def _name_of(function: Callable[..., object]) -> str:

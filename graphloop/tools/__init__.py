@@ -12,6 +12,7 @@ from .dependencies import (
     deps_of_context,
     deps_wanted,
     kind_name,
+    refuse_undeclared,
     uncovered,
 )
 from .execution import (
@@ -103,6 +104,7 @@ __all__ = [
     "paid",
     "parameters_of",
     "provider_tool",
+    "refuse_undeclared",
     "rejection",
     "rules_of",
     "run_sync",

@@ -7,9 +7,11 @@ never journals or prints its dependencies. Errors about them name types only.
 from __future__ import annotations
 
 import inspect
+import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 from msgspec import Struct
 
@@ -23,6 +25,7 @@ __all__ = [
     "deps_wanted",
     "kept_open",
     "kind_name",
+    "refuse_undeclared",
     "uncovered",
 ]
 
@@ -40,7 +43,7 @@ class DepsNeed(Struct, frozen=True):
 
     Attributes:
         place: the part, in words: "tool 'refund'".
-        kind: the expected type, as an annotation names it.
+        kind: the expected type, as an annotation names it; a text if it is not found at runtime.
     """
 
     place: str
@@ -50,7 +53,8 @@ class DepsNeed(Struct, frozen=True):
 def deps_of_context(annotation: object, context: type) -> tuple[bool, object]:
     """Return whether an annotation is `context`, and the type of its dependencies.
 
-    The type is `object` for a plain annotation: such a function reads no dependencies.
+    The type is `object` for a plain annotation, and for None: such a function reads no
+    dependencies.
 
         deps_of_context(ToolContext[Deps] | None, ToolContext)  # (True, Deps)
     """
@@ -61,22 +65,50 @@ def deps_of_context(annotation: object, context: type) -> tuple[bool, object]:
         return True, object
     if typing.get_origin(annotation) is not context:
         return False, object
-    (kind,) = typing.get_args(annotation)
-    free = kind is typing.Any or isinstance(kind, typing.TypeVar)
-    return True, object if free else kind
+    kind, *_ = typing.get_args(annotation)
+    reads_none = kind in (typing.Any, types.NoneType) or isinstance(kind, typing.TypeVar)
+    return True, object if reads_none else kind
 
 
-def deps_wanted(function: Callable[..., object], context: type) -> object:
-    """Return the type of dependencies that a function expects of its context; `object` for none."""
-    named = getattr(inspect.unwrap(function), "__annotations__", {}).values()
-    if not any(f"{context.__name__}[" in str(annotation) for annotation in named):
-        return object
+def deps_wanted(function: Callable[..., object], context: type, place: int = 0) -> object:
+    """Return the type of dependencies that a function expects of its context; `object` for none.
+
+    A type that is not found at runtime, such as an import for type checkers alone, is returned as
+    a text: the function reads dependencies nevertheless.
+
+    Args:
+        function: a function of the caller.
+        context: the class of the context.
+        place: the place of the context among the function's parameters.
+    """
     try:
-        hints = typing.get_type_hints(inspect.unwrap(function))
+        parameters = (*inspect.signature(function).parameters.values(),)
+    except (TypeError, ValueError):
+        return object  # Some builtins have no readable signature.
+    if place >= len(parameters):
+        return object
+    holder = types.SimpleNamespace(__annotations__={"context": parameters[place].annotation})
+    try:
+        hints = typing.get_type_hints(holder, globalns=_names_known_to(function))
     except (NameError, AttributeError, SyntaxError, TypeError):
-        return object  # The annotations cannot be resolved; the run checks nothing then.
-    found = [deps_of_context(hint, context)[1] for hint in hints.values()]
-    return next((kind for kind in found if kind is not object), object)
+        return _unresolved(str(parameters[place].annotation), context)
+    return deps_of_context(hints["context"], context)[1]
+
+
+def _names_known_to(function: Callable[..., object]) -> dict[str, object]:
+    inner = inspect.unwrap(function.func if isinstance(function, partial) else function)
+    called = inner if hasattr(inner, "__globals__") else inner.__call__
+    return getattr(called, "__globals__", {})
+
+
+def _unresolved(annotation: str, context: type) -> object:
+    """Return the name of the dependencies in an annotation that cannot be resolved."""
+    text = re.sub(r"ForwardRef\(|[)'\"]", "", annotation)
+    named = re.search(rf"\b{context.__name__}\b(?:\[(.+)\])?", text)
+    if named is None:
+        return text
+    kind: str | None = named[1]
+    return object if kind in (None, "None", "Any", "object") else kind
 
 
 def check_deps(
@@ -114,6 +146,23 @@ def check_deps(
                 f"`deps` of {place}: expected {kind_name(need.kind)}, which {need.place} reads, "
                 f"found an object of type {type(found).__name__}. Fix: pass one of the type."
             )
+
+
+def refuse_undeclared(needs: Iterable[DepsNeed], agent: str) -> None:
+    """Refuse an agent without a `deps_type` of which a part reads `deps`.
+
+    Raises:
+        ConfigError: naming the first such part, and the type.
+    """
+    for need in needs:
+        kind = kind_name(need.kind)
+        fix = f"Agent(…, deps_type={kind})"
+        if isinstance(need.kind, str):
+            fix += f"; if it reads none, import {kind} outside `if TYPE_CHECKING`"
+        raise ConfigError(
+            f"agent {agent!r}: expected a `deps_type`, since {need.place} reads `deps` of type "
+            f"{kind}, found none. Fix: {fix}."
+        )
 
 
 def uncovered(declared: object, needs: Iterable[DepsNeed]) -> DepsNeed | None:

@@ -212,13 +212,14 @@ class Tool(Generic[P, R_co]):
         """Whether a call that had started when its process stopped may run again."""
         return self.policy.effect
 
-    @property
+    @cached_property
     def deps_type(self) -> object:
         """The type of `deps` that the tool's functions read; `object` if they read none."""
-        kind, asked = self._parameters.deps, self.policy.needs_approval
-        functions = (self._execute if kind is object else None, asked)
-        wanted = [deps_wanted(each, ToolContext) for each in functions if callable(each)]
-        return next((one for one in (kind, *wanted) if one is not object), object)
+        # The parameters of a `@tool` function name the type already.
+        execute = None if self._parameters.keywords else self._execute
+        functions = (execute, self.policy.needs_approval)
+        wanted = [deps_wanted(each, ToolContext, 1) for each in functions if callable(each)]
+        return next((one for one in (self._parameters.deps, *wanted) if one is not object), object)
 
     @property
     def kept_open(self) -> Closable | None:

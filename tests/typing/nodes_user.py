@@ -25,7 +25,7 @@ from graphloop.own_nodes import (
     tell,
 )
 from graphloop.own_nodes.node_decorator import OwnNode
-from graphloop.own_nodes.sub_graphs import SubGraph
+from graphloop.own_nodes.sub_graphs import StatelessSubGraph, SubGraph
 from graphloop.policy.policy import allow
 from graphloop.proofs.bounds import bound
 from graphloop.spending import budget
@@ -179,6 +179,8 @@ writer = sub_graph(
 )
 drafts = sub_graph(child, name="drafts", state=begin, output=take_draft, writes={"text"})
 talk = sub_graph(Agent("openai:x"), name="talk")
+assert_type(sub_graph(Agent("openai:x"), prompt="Go."), StatelessSubGraph)
+assert_type(sub_graph(Agent("openai:x"), prompt="Go.", output=take), SubGraph[Ticket])
 assert_type(Graph("talk", talk, {talk: {...: END}}), Graph[None])
 assert_type(Graph("talk", talk, {talk: {...: END}}, state_type=Ticket), Graph[Ticket])
 assert_type(writer, SubGraph[Ticket])

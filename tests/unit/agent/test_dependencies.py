@@ -16,6 +16,7 @@ from graphloop import (
     END,
     Agent,
     AnswerInfo,
+    Compaction,
     Graph,
     NodeContext,
     Pending,
@@ -33,6 +34,7 @@ from graphloop import (
 )
 from graphloop.agent import StopContext
 from graphloop.errors import ConfigError
+from graphloop.limits import stop
 from graphloop.loop import Standard, standard_edges
 from graphloop.nodes import Append
 from graphloop.outcomes import Answered, Outcome
@@ -290,6 +292,82 @@ def test_an_agent_names_the_part_that_reads_deps_of_another_type() -> None:
     asked = Tool(name="pay", parameters=refund_parameters(), execute=print, needs_approval=over)
     with pytest.raises(ConfigError, match="tool 'pay' reads"):
         Agent(ScriptedModel([]), tools=[asked])
+
+
+def reads_step(info: StepInfo[Desk]) -> None:
+    """Read the deps of a turn."""
+
+
+def reads_answer(info: AnswerInfo[Desk]) -> bool:
+    return True
+
+
+def reads_stop(info: StopContext[Desk]) -> bool:
+    return True
+
+
+def reads_call(arguments: object, context: ToolContext[Desk]) -> bool:
+    return True
+
+
+def missing(arguments: object, context: ToolContext) -> bool:
+    return True
+
+
+missing.__annotations__["context"] = "ToolContext[Missing]"
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ({"prepare_step": reads_step}, "`prepare_step` function 'reads_step' reads `deps` of type"),
+        (
+            {"compact": reads_step, "compaction": Compaction(1000)},
+            "`compact` function 'reads_step'",
+        ),
+        ({"verify": reads_answer}, "`verify` function 'reads_answer'"),
+        ({"done_when": reads_answer}, "`done_when` function 'reads_answer'"),
+        ({"stop_when": [stop.step_count_is(3), reads_stop]}, "function 'reads_stop'"),
+        ({"gate": allow("plain", when=reads_call)}, "`gate` function 'reads_call'"),
+        ({"gate": allow("plain", when=missing)}, "'missing' reads `deps` of type Missing"),
+    ],
+)
+def test_a_function_that_reads_deps_needs_an_agent_or_a_run_with_them(
+    options: Any, found: str
+) -> None:
+    """Without them it would fail in the run, after the first model call is paid for."""
+    with pytest.raises(ConfigError, match="Fix: Agent") as error:
+        Agent(ScriptedModel([]), tools=[plain], **options)
+
+    assert found in str(error.value)
+    Agent(ScriptedModel([]), tools=[plain], deps_type=Desk, **options)
+
+
+def test_a_graph_whose_gate_reads_deps_does_not_start_without_them() -> None:
+    nodes = Standard()
+    graph: Graph[None] = Graph("loop", nodes.prepare, standard_edges(nodes))
+    model, gate = ScriptedModel(["done"]), allow("plain", when=missing)
+
+    with pytest.raises(ConfigError, match=r"expected Missing, .*'missing' reads, found none"):
+        graph.run_sync(None, model=model, prompt="go", tools=[plain], gate=gate)
+
+    assert [] == model.requests
+
+
+def test_functions_that_take_none_as_deps_need_none() -> None:
+    @tool
+    def look(context: ToolContext[None]) -> str:
+        """Look."""
+        return f"{context.deps}"
+
+    def prepare(info: StepInfo[None]) -> None:
+        assert info.deps is None
+
+    model = ScriptedModel([reply(call("look", "a")), "done"])
+
+    result = Agent(model, tools=[look], prepare_step=prepare).generate_sync("go")
+
+    assert "None" == result.steps[0].tool_results[0].content
 
 
 def child(**options: Any) -> Agent[Desk, str]:

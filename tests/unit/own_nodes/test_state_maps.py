@@ -216,6 +216,32 @@ def test_an_agent_as_a_node_writes_its_typed_answer_into_a_field() -> None:
         asyncio.run(graph_of(score).run(Article()))
 
 
+PROMPTED: list[Callable[[Agent], Any]] = [
+    lambda agent: sub_graph(agent, prompt="Go.", into="style"),
+    lambda agent: parallel(agent, prompt="Go.", into={"w": "style"}),
+    lambda agent: map_over(agent, 1, items="questions", prompt="Go.", into="log"),
+]
+
+
+@pytest.mark.parametrize("make", PROMPTED)
+def test_each_node_that_runs_an_agent_takes_a_text_as_its_prompt(
+    make: Callable[[Agent], Any],
+) -> None:
+    agent = says("w", "dry")
+
+    state = asyncio.run(graph_of(make(agent)).run(Article(("it",)))).state
+
+    assert "dry" in (state.style, *state.log)
+    assert isinstance(agent.model, ScriptedModel)
+    assert "Go." in str(agent.model.requests[0].messages[-1])
+
+
+def test_a_node_with_a_text_as_its_prompt_reads_no_state() -> None:
+    writer = sub_graph(says("writer", "x"), prompt="Go.", into="style")
+
+    assert set() == unknowns(check(graph_of(writer)))
+
+
 def test_two_branches_into_one_field_need_a_reducer() -> None:
     """Without one, the later result would replace the other: GL7 says so."""
 

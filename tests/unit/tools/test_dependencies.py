@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypedDict, TypeVar
+from functools import partial
+from typing import Any, ForwardRef, Generic, Protocol, TypedDict, TypeVar
 
 import pytest
 
@@ -15,6 +16,7 @@ from graphloop.tools import (
     ToolContext,
     check_deps,
     deps_of_context,
+    deps_wanted,
     kind_name,
     tool,
     uncovered,
@@ -54,6 +56,7 @@ class Box(Generic[T]):
         (ToolContext[Desk] | None, (True, Desk)),
         (ToolContext | None, (True, object)),
         (ToolContext[Any], (True, object)),
+        (ToolContext[None], (True, object)),
         (ToolContext[T], (True, object)),  # type: ignore[valid-type]  # pyright: ignore[reportGeneralTypeIssues]
         (ToolContext[Desk | None], (True, Desk | None)),
         (Desk, (False, object)),
@@ -79,6 +82,14 @@ def unresolved(arguments: Mapping[str, object], context: ToolContext) -> bool:
 
 unresolved.__annotations__["context"] = "ToolContext[Missing]"
 
+
+class Asking:
+    """An object that can be called like a function."""
+
+    def __call__(self, arguments: Mapping[str, object], context: ToolContext[Desk]) -> bool:
+        return bool(context.deps.user)
+
+
 SCHEMA = {"type": "object"}
 
 
@@ -89,7 +100,10 @@ SCHEMA = {"type": "object"}
         (unread, False, object),
         (unread, raw, Desk),
         (unread, unread, object),
-        (unresolved, unresolved, object),
+        (unresolved, unread, "Missing"),
+        (unread, unresolved, "Missing"),
+        (unread, Asking(), Desk),
+        (partial(raw), False, Desk),
         (print, True, object),
     ],
 )
@@ -99,6 +113,33 @@ def test_a_tool_knows_the_deps_that_its_functions_read(
     made = Tool(name="t", parameters=SCHEMA, execute=execute, needs_approval=approval)
 
     assert kind == made.deps_type == made.renamed("other").deps_type
+
+
+@pytest.mark.parametrize(
+    ("annotations", "kind"),
+    [
+        ({"context": "ToolContext[Missing]"}, "Missing"),
+        ({"context": 'ToolContext["Missing"]'}, "Missing"),
+        ({"context": ToolContext[ForwardRef("Missing")]}, "Missing"),  # type: ignore[misc]  # pyright: ignore[reportInvalidTypeForm, reportInvalidTypeArguments]
+        ({"context": "missing.ToolContext[Desk | None] | None"}, "Desk | None"),
+        ({"context": "Alias"}, "Alias"),
+        ({"context": "missing.ToolContext"}, object),
+        ({"context": "missing.ToolContext[None]"}, object),
+        ({"arguments": "Missing", "return": "Missing"}, object),
+        ({"arguments": "Missing", "context": "ToolContext[Desk]"}, Desk),
+    ],
+)
+def test_a_type_that_is_missing_at_runtime_counts_as_read(
+    annotations: Mapping[str, object], kind: object
+) -> None:
+    """An import for type checkers alone would else start a run whose function then fails."""
+
+    def asks(arguments: object, context: object) -> bool:
+        return True
+
+    asks.__annotations__.update(annotations)
+
+    assert kind == deps_wanted(asks, ToolContext, 1)
 
 
 def test_a_tool_of_a_function_knows_the_deps_too() -> None:
