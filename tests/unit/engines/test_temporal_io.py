@@ -17,11 +17,11 @@ from temporalio.client import Client as TemporalClient
 from temporalio.client import WorkflowExecutionStatus, WorkflowHistory
 from temporalio.worker import Replayer
 
-from graphloop import Agent, engines
+from graphloop import Agent, ToolContext, engines, tool
 from graphloop.engines import TemporalIo, temporal_io, temporal_workflow
 from graphloop.engines.temporal_workflow import WAKE, WORKFLOW, RunWorkflow
 from graphloop.errors import ConfigError
-from graphloop.stores import MemoryStore, SqliteStore
+from graphloop.stores import MemoryStore, QueueLimits, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client, Worker
 from tests.temporal_server import namespace
@@ -107,6 +107,31 @@ def test_the_workflow_imports_nothing_but_temporal() -> None:
 
     assert not [node for node in ast.walk(tree) if isinstance(node, ast.Import)]
     assert found - sys.stdlib_module_names == {"temporalio"}
+
+
+async def test_the_limit_of_a_queue_holds(scene: Scene) -> None:
+    """Temporal knows no queues of the store: the claim refuses what is too much, and it waits."""
+    under_way, peak = list[str](), list[int]()
+
+    @tool
+    async def work(context: ToolContext) -> str:
+        """Work."""
+        under_way.append(context.run_id)
+        peak.append(len(under_way))
+        await asyncio.sleep(0.05)
+        under_way.remove(context.run_id)
+        return "done"
+
+    call = {"calls": [{"name": "work"}]}
+    worker = Agent(ScriptedModel([call, "Done."], restart=True), tools=[work])
+    await scene.store.set_queues({"bulk": QueueLimits(running=1)})
+    for at in range(3):
+        await worker.runs(scene.store).submit("Work.", run_id=f"r{at}", queue="bulk")
+    async with serving(scene.worker(worker)):
+        await scene.until("done")
+
+    assert peak == [1, 1, 1]
+    await scene.store.aclose()
 
 
 async def test_a_long_history_is_begun_anew(scene: Scene) -> None:

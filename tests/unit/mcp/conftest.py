@@ -11,7 +11,6 @@ import pytest
 
 from graphloop.mcp import Server, ServerOptions, http, stdio
 from tests.mcp_calls import SERVER, Make
-from tests.sizes import NIGHTLY
 from tests.warm_python import warm_python
 
 
@@ -32,8 +31,8 @@ def url() -> Iterator[str]:
             process.kill()
 
 
-WAYS = ["stdio-legacy", "http-auto", *(["stdio-auto", "http-legacy"] if NIGHTLY else [])]
-"""On each push, each transport and each protocol; overnight, each with each."""
+WAYS = ["stdio-auto", "stdio-legacy", "http-auto", "http-legacy"]
+"""Each transport with each protocol; test_real_servers.py has the same four for the npm server."""
 
 
 @pytest.fixture(params=WAYS)
