@@ -41,10 +41,11 @@ __all__ = [
 
 NOBODY = 65534
 NUMBERS = itertools.count(1)
-FREE: Final[defaultdict[str, deque[str]]] = defaultdict(deque)
-"""Of each server, the databases that no test has now; the one that was used last is the last."""
-LENT: Final[list[tuple[str, str]]] = []
-"""The server and the database of each loan to the test that runs now."""
+PLAIN: Final = "template1"
+FREE: Final[defaultdict[tuple[str, str], deque[str]]] = defaultdict(deque)
+"""Of each server and template, the databases that no test has now; the last was used last."""
+LENT: Final[list[tuple[tuple[str, str], str]]] = []
+"""Each loan to the test that runs now: of which server and template, and the database."""
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
     "unix_socket_directories": "",
@@ -149,28 +150,33 @@ def serving() -> Generator[str]:
             server.stop()
 
 
-def database(server: str) -> str:
-    """Lend an empty database of a server to the test that runs now, and return its DSN."""
-    free = FREE[server]
-    for dsn in [*free]:
-        if _is_empty(dsn):
-            free.remove(dsn)
+def database(server: str, template: str = PLAIN) -> str:
+    """Lend a database to the test that runs now, without rows, and return its DSN.
+
+    Args:
+        server: the DSN of the server.
+        template: the name of a database whose tables it has, for one with the tables of DBOS.
+    """
+    kind = server, template
+    for dsn in [*FREE[kind]]:
+        if _is_as_new(dsn, template):
+            FREE[kind].remove(dsn)
             break
     else:
-        dsn = created(server)
-    LENT.append((server, dsn))
+        dsn = created(server, template)
+    LENT.append((kind, dsn))
     return dsn
 
 
 def given_back() -> None:
     """Let later tests have the databases of the test that is over."""
-    for server, dsn in LENT:
-        FREE[server].append(dsn)
+    for kind, dsn in LENT:
+        FREE[kind].append(dsn)
     LENT.clear()
 
 
-def _is_empty(dsn: str) -> bool:
-    """Drop the tables of a store, and return whether a database is as a new one.
+def _is_as_new(dsn: str, template: str) -> bool:
+    """Drop the tables of a store, empty those of DBOS, and return whether nothing else is left.
 
     The processes of a test may be connected a little longer than the test runs.
     """
@@ -179,11 +185,18 @@ def _is_empty(dsn: str) -> bool:
         if link.execute(f"SELECT 1 {others} AND pid <> pg_backend_pid()".encode()).rowcount:
             return False
         link.execute("DROP SCHEMA IF EXISTS graphloop CASCADE")
+        known = {"information_schema", "public"}
+        if template != PLAIN:
+            tables = "SELECT relname FROM pg_stat_user_tables WHERE schemaname = 'dbos'"
+            names = {name for (name,) in link.execute(tables)} - {"dbos_migrations"}
+            listed = ", ".join(f"dbos.{name}" for name in names)
+            link.execute(f"TRUNCATE {listed} RESTART IDENTITY CASCADE".encode())
+            known.add("dbos")
         schemas = link.execute("SELECT nspname FROM pg_namespace WHERE nspname !~ '^pg_'")
-        return {*schemas.fetchall()} == {("information_schema",), ("public",)}
+        return {name for (name,) in schemas} == known
 
 
-def created(server: str, template: str = "template1") -> str:
+def created(server: str, template: str = PLAIN) -> str:
     """Create a database on a server, empty or as a template of it, and return its DSN."""
     name = f"test_{os.getpid()}_{next(NUMBERS)}"
     with psycopg.connect(server, autocommit=True) as link:

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from dbos import DBOS
 
-from tests.postgres_server import created
+from tests.postgres_server import created, database
 
 
 @pytest.fixture(scope="session")
@@ -21,4 +21,4 @@ def dbos_template(postgres: str) -> str:
 @pytest.fixture
 def dbos_database(postgres: str, dbos_template: str) -> str:
     """The address of a database that has the tables of DBOS, and no other."""
-    return created(postgres, dbos_template)
+    return database(postgres, dbos_template)
