@@ -131,7 +131,6 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
             case "" if line:
                 tell_error("  no answer: nothing is decided yet")
             case "":
-                tell_error("")
                 if kept:
                     raise LeftOpen
                 return Approval(approved=False)
@@ -181,4 +180,7 @@ async def _typed(prompt: str) -> str:
             loop.call_soon_threadsafe(settle, text)
 
     Thread(target=read, name="graphloop-answer", daemon=True).start()
-    return await answer
+    text = await answer
+    if not text:
+        tell_error("")  # Ctrl-D leaves the cursor behind the question.
+    return text

@@ -140,6 +140,7 @@ class TextDisplay:
             yield
         finally:
             self._stop()
+            self._end_line()
 
     @contextmanager
     def aside(self) -> Generator[None]:

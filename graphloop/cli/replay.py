@@ -15,6 +15,7 @@ import asyncio
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Final, TypeAlias
@@ -23,19 +24,28 @@ import typer
 from msgspec import to_builtins
 from pydantic_core import to_jsonable_python
 
-from ..agent import typed
+from ..agent import Graph, typed
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import (
+    Answer,
+    AnswerChecked,
+    BranchesJoined,
+    CallbackReturned,
     CallCheck,
     CallsChecked,
     Cancelled,
+    Changes,
     ChildEnded,
     EffectFailed,
     EffectsStarted,
     Event,
+    ItemsListed,
     ModelReplied,
+    NodeReturned,
+    RequestYielded,
     Started,
+    StopRequested,
     ToolAsked,
     ToolReturned,
 )
@@ -114,14 +124,7 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
     if not (target or journal.start):
         return None
     try:
-        graph = journal.graph(target)
-        steps = list(judged_steps(graph, typed(graph, journal.events[:number])))
-        effects = {effect.id: effect for step, _ in steps for effect in step.effects}
-        denials = {
-            seq: tuple([call for call in judged if call.verdict.kind in DENIED])
-            for seq, (_, judged) in enumerate(steps, 1)
-        }
-        return _Known(steps[-1][0].run, effects, denials)
+        return _replayed(journal.graph(target), journal.events[:number])
     except GraphloopError as error:
         if target:
             raise
@@ -129,11 +132,29 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
         return None
 
 
-def event_lines(events: Sequence[Event], after: int, *, as_json: bool) -> Iterator[str]:
-    """Yield the lines of the events that follow number `after`, without the run's graph."""
-    lines = _json_lines(events, None) if as_json else _text_lines(events, None)
-    for line in islice(lines, after, None):
-        yield safe_json(line) if as_json else wrapped(line, sys.stdout)
+def _replayed(graph: Graph[None], events: Sequence[Event]) -> _Known:
+    steps = list(judged_steps(graph, typed(graph, events)))
+    effects = {effect.id: effect for step, _ in steps for effect in step.effects}
+    denials = {
+        seq: tuple([call for call in judged if call.verdict.kind in DENIED])
+        for seq, (_, judged) in enumerate(steps, 1)
+    }
+    return _Known(steps[-1][0].run, effects, denials)
+
+
+def event_lines(
+    events: Sequence[Event], after: int, graph: Graph[None] | None, *, as_json: bool
+) -> Iterator[str]:
+    """Yield the lines of the events that follow number `after`; a `graph` names their effects."""
+    if as_json:
+        yield from map(safe_json, islice(_json_lines(events, None), after, None))
+        return
+    known = None
+    if graph is not None:
+        with suppress(GraphloopError):  # The code has changed: its graph names nothing.
+            known = _replayed(graph, events)
+    for line in _event_lines(events, known, after):
+        yield wrapped(line, sys.stdout)
 
 
 def _json_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
@@ -169,10 +190,18 @@ def _json_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
 
 
 def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
+    yield from _event_lines(events, known, 0)
+    if known is not None:
+        yield ""
+        yield from _state_lines(known.run)
+
+
+def _event_lines(events: Sequence[Event], known: _Known | None, after: int) -> Iterator[str]:
+    """Yield the lines of the events that follow number `after`, and of the calls denied there."""
     effects: Mapping[int, Effect] = {} if known is None else known.effects
     digits = len(str(len(events)))
     width = max(len(type(event).__name__) for event in events)
-    for seq, event in enumerate(events, 1):
+    for seq, event in islice(enumerate(events, 1), after, None):
         kind = type(event).__name__
         text = one_line(_event_text(event, effects), TEXT_MAX)
         start = f"{seq:{digits}}  {time_text(event.at)}"
@@ -181,9 +210,6 @@ def _text_lines(events: Sequence[Event], known: _Known | None) -> Iterator[str]:
             reason = one_line(verdict.reason, TEXT_MAX)
             by = f" by {verdict.by}" if verdict.by else ""
             yield f"{'':{len(start)}}  {key} {one_line(call.name, TEXT_MAX)} denied{by}: {reason}"
-    if known is not None:
-        yield ""
-        yield from _state_lines(known.run)
 
 
 def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
@@ -201,6 +227,8 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             return ", ".join(_effect_text(effect, effects) for effect in event.effects)
         case CallsChecked():
             return ", ".join(map(_check_text, event.checks))
+        case CallbackReturned():
+            return f"{_effect_text(event.effect, effects)} {_answer_text(event.answer)}"
         case _:
             answered: int | None = getattr(event, "effect", None)
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
@@ -214,6 +242,30 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             )
             tokens = event.spent.usage.total_tokens if isinstance(event, SPENDING) else 0
             return f"{text} · {tokens:,} tokens" if tokens else text
+
+
+def _answer_text(answer: Answer) -> str:
+    """Return what a user's function answered, in words."""
+    match answer:
+        case AnswerChecked(accepted=True):
+            text = "accepted"
+        case AnswerChecked(feedback=feedback):
+            text = f"not accepted: {feedback}" if feedback else "not accepted"
+        case StopRequested(names=names):
+            text = f"stops the run: {', '.join(names)}" if names else "lets the run go on"
+        case NodeReturned(outcome=outcome, fields=fields):
+            text = f"leaves by {outcome} {fields}".rstrip()
+        case RequestYielded():
+            text = f"asks: {json.dumps(to_builtins(answer.ask, enc_hook=repr))}"
+        case ItemsListed(items=items):
+            text = f"lists {counted(len(items), 'item')}"
+        case BranchesJoined(text=text):
+            text = f"joins the answers: {text}"
+        case Changes():
+            changed: dict[str, object] = to_builtins(answer, enc_hook=repr)
+            named = [name for name, value in changed.items() if value and name != "kind"]
+            text = f"changes {', '.join(named)}" if named else "changes nothing"
+    return text
 
 
 def _check_text(check: CallCheck) -> str:

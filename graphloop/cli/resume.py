@@ -82,14 +82,17 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     built, provider = _loop_and_model(loaded, journal, start.base_url, headers)
     loop = limited(built, start.max_steps, start.unbounded)
     loop, options = with_approver(loop, {"store": origin.store}, approve, display)
-    given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
-    if isinstance(loop, Agent):
-        stream = loop.resume_stream(journal.run_id, **given)
-    else:
-        given["tools"] = loaded.tools
-        stream = loop.resume_stream(journal.run_id, model=provider, **given)
+    given: dict[str, Any] = {**options, **loaded.access(headers)}
+    if not isinstance(loop, Agent):
+        given |= {"tools": loaded.tools, "model": provider}
     owner = loop if isinstance(loop, Agent) else provider
-    return asyncio.run(drive(stream, display, origin=origin, owner=owner))
+
+    async def work() -> Status:
+        async with loaded.given_deps(loop) as deps:
+            stream = loop.resume_stream(journal.run_id, **given, **deps)
+            return await drive(stream, display, origin=origin, owner=owner)
+
+    return asyncio.run(work())
 
 
 def _loop_and_model(

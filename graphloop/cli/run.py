@@ -13,7 +13,8 @@ A file defines the target:
   PROMPT = "..."     the question, if the command line has none
   TOOLS = [...]      the tools of a graph's model; an agent has its own
   STATE = ...        the first state of a graph that carries one
-  DEPS = ...         the deps of a run, or a function that makes them
+  DEPS = ...         the deps of a run, or a function that makes them: also async, or a context
+                     manager, which is left after the run
 
 In a directory this file is agent.py, topology.py or topology.yaml (a graph as data: graphloop
 schema). Without an API key, a script.yaml beside it gives the replies. Python registers your own
@@ -49,6 +50,7 @@ import os
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any, Final, TypeAlias, cast
@@ -56,7 +58,7 @@ from typing import Annotated, Any, Final, TypeAlias, cast
 import typer
 from msgspec.json import encode
 
-from ..agent import Agent, Graph, RunOptions, RunStream
+from ..agent import Agent, RunOptions, RunStream
 from ..errors import ConfigError
 from ..proofs import Bound, result_data
 from ..providers import Provider, resolve, usual_model
@@ -150,12 +152,11 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
 ) -> Status:
     """Run a target, or the standard agent if `target` is a question; return the exit status."""
     load_env_file(env_file)
-    modules = register(registers)
     if store is not None:
         refuse_unreachable(store)
     if target == STANDARD and names_target(target):
         target = f"./{target}"  # A file named like the standard loop goes first.
-    loaded, question = _target(target, prompt, modules)
+    loaded, question = _target(target, prompt, register(registers))
     display = display_for(as_json=as_json)
     headers = headers_of(header)
     provider, notice = provider_for(loaded, model, script, base_url, headers)
@@ -163,27 +164,30 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     if notice:
         display.note(notice)
     loop = loaded.loop_to_run(provider)
-    if isinstance(loop, Graph):
-        _refuse_state(loop, loaded.state)
+    _refuse_state(loop, loaded.state)
     loop = limited(loop, max_steps, unbounded)
     kept = store or (loop.options.get("store") if isinstance(loop, Agent) else None)
-    origin = None
     options = run_options(instructions, temperature, max_tokens, option)
-    if kept is not None:
-        named = target if names_target(target) else STANDARD
-        start = Start(named, base_url, max_steps, unbounded, registers or ())
-        origin = origin_of(kept, start)
+    named = target if names_target(target) else STANDARD
+    start = Start(named, base_url, max_steps, unbounded, registers or ())
+    origin = None if kept is None else origin_of(kept, start)
+    if origin is not None:
         options["store"] = origin.store
     loop, options = with_approver(loop, options, approve, display)
     if loaded.tools and not isinstance(loop, Agent):
         options["tools"] = loaded.tools
     if explain:
         _explain(loop, provider, options, as_json=as_json)
-    given: dict[str, Any] = {**options, **loaded.access(headers), **loaded.given_deps(loop)}
-    stream = _stream(loop, loaded, provider, question, file or (), given)
+    given: dict[str, Any] = {**options, **loaded.access(headers)}
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
-    return asyncio.run(drive(stream, display, origin=origin, owner=owner, asked=asked))
+
+    async def work() -> Status:
+        async with loaded.given_deps(loop) as deps:
+            stream = _stream(loop, loaded, provider, question, file or (), given | deps)
+            return await drive(stream, display, origin=origin, owner=owner, asked=asked)
+
+    return asyncio.run(work())
 
 
 def _stream(
@@ -256,8 +260,8 @@ def agent_for(
     model: str | None,
     script: str | None,
     base_url: str | None,
-) -> tuple[Agent[Any, Any], Mapping[str, object]]:
-    """Load the agent that a server or a worker runs, and return it with its `deps`, if it has any.
+) -> tuple[Agent[Any, Any], AbstractAsyncContextManager[Mapping[str, object]]]:
+    """Load the agent that a server or a worker runs, and return it with what makes its `deps`.
 
     Raises:
         ConfigError: the target is a graph, or cannot be loaded.
@@ -317,8 +321,10 @@ def _choice(
     )
 
 
-def _refuse_state(graph: Graph[None], state: object) -> None:
+def _refuse_state(graph: Loop, state: object) -> None:
     """Raise an error if a state is missing, or is given for a graph that carries no state."""
+    if isinstance(graph, Agent):
+        return
     kind = cast("object", graph.state_type)
     word = kind.__name__ if isinstance(kind, type) else kind
     if kind is not None and state is None:

@@ -7,7 +7,8 @@ defines these names:
     PROMPT = "…"                            # the question, if the command line has none
     STATE = Ticket(…)                       # the first state of a Graph that carries one
     TOOLS = [...]                           # the tools of a Graph's model; an Agent has its own
-    DEPS = Deps(…)                          # the run's `deps`, or a function that makes them
+    DEPS = Deps(…)                          # the run's `deps`, or a function that makes them,
+                                            # also `async def`, or of a context manager
 
 Instead of `build`, a file may define a ready `agent` or `graph`, which runs with its own model; a
 model of the command line replaces that of an agent. A topology file can use names that a .py file
@@ -19,9 +20,16 @@ directory supplies the model's replies. Loading a Python target executes its cod
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+)
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from inspect import isawaitable
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final, TypeAlias, cast, final
@@ -109,18 +117,23 @@ class Target:
             refuse_options({"--header": headers}, why)
         return {"headers": headers}
 
-    def given_deps(self, loop: Loop) -> dict[str, Any]:
-        """Return `{"deps": …}` for a run of `loop` if the file defines DEPS; else an empty dict.
+    @asynccontextmanager
+    async def given_deps(self, loop: Loop) -> AsyncGenerator[dict[str, Any]]:
+        """Give `{"deps": …}` for a run of `loop` if the file defines DEPS; else an empty dict.
 
-        A function in DEPS is called now. An agent without a `deps_type` is given no `deps`.
+        A function in DEPS is called now, and awaited if it is async. A context manager that it
+        returns is entered, and left at the end of the `async with` block. An agent without a
+        `deps_type` is given no `deps`.
         """
         if not self.deps or (isinstance(loop, Agent) and "deps_type" not in loop.options):
-            return {}
+            yield {}
+            return
         (deps,) = self.deps
-        if isinstance(deps, FunctionType | type):
-            with users_code(self.place):
-                deps = cast("Callable[[], object]", deps)()
-        return {"deps": deps}
+        async with AsyncExitStack() as closes:
+            if isinstance(deps, FunctionType | type):
+                with users_code(self.place):
+                    deps = await _made(cast("Callable[[], object]", deps), closes)
+            yield {"deps": deps}
 
     def loop(self, model: Model | None = None) -> Loop:
         """Return the ready agent or graph, with `model` in place of an agent's, or build it."""
@@ -151,6 +164,18 @@ class Target:
             if not (isinstance(model, ScriptedModel) or (is_replaced and label == own)):
                 raise error
         return loop
+
+
+async def _made(make: Callable[[], object], closes: AsyncExitStack) -> object:
+    """Call a function of the user's file, and return what it makes; `closes` closes it."""
+    made = make()
+    if isawaitable(made):
+        made = cast("object", await made)
+    if isinstance(made, AbstractAsyncContextManager):
+        return await closes.enter_async_context(cast("AbstractAsyncContextManager[object]", made))
+    if isinstance(made, AbstractContextManager):
+        return closes.enter_context(cast("AbstractContextManager[object]", made))
+    return made
 
 
 def names_target(text: str) -> bool:

@@ -8,8 +8,9 @@ It prints the events of the run so far, and then each new one. It only reads the
 does not notice. While the run is parked, it waits, too; graphloop replay shows more about each
 event. --json prints the events as lines of a JSON journal.
 
-A database records when a run ends, so no code of the run is loaded. A directory of JSON lines
-records events alone: give it the run's --target, which is executed, and whose graph tells the end.
+If the run's target is known (from a database or --target; it is executed), calls have names. A
+database records when a run ends. A directory of JSON lines records events alone: give it the run's
+--target, whose graph tells the end.
 
 Exit status: 0 the run is done, 1 it failed or was cancelled, 2 wrong usage, 130 Ctrl-C.
 """
@@ -22,17 +23,17 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ..agent import Graph, typed
-from ..errors import ConfigError
+from ..errors import ConfigError, GraphloopError
 from ..questions import Pending, pending_of
 from ..replay import replay
-from ..stores import RELEASED_AS, Ask, Catalog, Store, shown_address
+from ..stores import RELEASED_AS, Ask, Catalog, Store
 from .display import ask_text
 from .errors import Status, tell_error
 from .modules import register
 from .options import Json, Registers, RunId, StorePath, TargetOption
 from .replay import event_lines
-from .stored import find_run, opened
-from .target import load_graph, refuse_options
+from .stored import Journal, opened, read
+from .target import load_graph
 
 __all__ = ["watch_command"]
 
@@ -68,20 +69,20 @@ async def _follow(
     *,
     as_json: bool,
 ) -> Status:
+    journal = await read(where, run)
+    run_id = journal.run_id
     async with opened(where) as store:
-        run_id = await find_run(store, run, str(where))
-        graph = None
+        register(registers)
         if isinstance(store, Catalog):
-            why = f"{shown_address(str(where))} records when a run ends"
-            refuse_options({"--target": target, "--with": registers}, why)
+            graph = None if as_json else _known_graph(journal, target)
         else:
-            graph = _graph(run_id, where, target, registers)
+            graph = _needed_graph(run_id, where, target)
         seen, before = 0, None
         while True:
             now = await _progress(store, run_id, graph)
             # Events may come after the status was read; the status of the next round counts them.
             if now.events > seen:
-                seen = await _print_new(store, run_id, seen, as_json=as_json)
+                seen = await _print_new(store, run_id, seen, graph, as_json=as_json)
             if before is None or (now.status, now.asks) != (before.status, before.asks):
                 before = now
                 _print_status(run_id, now)
@@ -91,9 +92,23 @@ async def _follow(
             await asyncio.sleep(POLL_S)
 
 
-def _graph(
-    run_id: str, where: str | None, target: str | None, registers: Sequence[str] | None
-) -> Graph[None]:
+def _known_graph(journal: Journal, target: str | None) -> Graph[None] | None:
+    """Return the graph that names the effects of a run; None if it is not known, or of a child.
+
+    If a target from the store cannot be loaded, print a message. An error of `--target` is raised.
+    """
+    if "/" in journal.run_id or not (target or journal.start):
+        return None
+    try:
+        return journal.graph(target)
+    except GraphloopError as error:
+        if target:
+            raise
+        tell_error(f"the calls have no names: {error}")
+        return None
+
+
+def _needed_graph(run_id: str, where: str | None, target: str | None) -> Graph[None]:
     """Return the graph whose table tells the end of a run in a directory of JSON lines."""
     root, slash, _ = run_id.partition("/")
     if slash:
@@ -107,7 +122,6 @@ def _graph(
             "directory of JSON lines, which does not record when a run ends. Fix: name it as for "
             "graphloop run."
         )
-    register(registers)
     return load_graph(target)
 
 
@@ -133,10 +147,13 @@ async def _progress(store: Store, run_id: str, graph: Graph[None] | None) -> _Pr
     return _Progress("not over", len(events), tuple(pending_of(run, {}, None)))
 
 
-async def _print_new(store: Store, run_id: str, seen: int, *, as_json: bool) -> int:
+async def _print_new(
+    store: Store, run_id: str, seen: int, graph: Graph[None] | None, *, as_json: bool
+) -> int:
     """Print the events after number `seen`, and return the number of the last one."""
     events = await store.load(run_id)
-    sys.stdout.writelines(f"{line}\n" for line in event_lines(events, seen, as_json=as_json))
+    lines = event_lines(events, seen, graph, as_json=as_json)
+    sys.stdout.writelines(f"{line}\n" for line in lines)
     sys.stdout.flush()
     return len(events)
 

@@ -15,14 +15,14 @@ from contextlib import aclosing
 from copy import copy
 from os import environ
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, final
+from typing import Final, Literal, TypeAlias, Unpack, final
 
 from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from ..errors import ConfigError, ProviderError
 from ..providers import (
-    ApiKey,
+    Access,
     ModelSession,
     Provider,
     Restarted,
@@ -47,8 +47,7 @@ def recorded(
     path: str | Path,
     *,
     mode: Mode = "auto",
-    api_key: ApiKey | None = None,
-    base_url: str | None = None,
+    **access: Unpack[Access],
 ) -> Provider:
     """Return a model whose replies are recorded in a file, or replayed from it.
 
@@ -63,8 +62,7 @@ def recorded(
         path: the YAML file.
         mode: `"record"` asks the model and replaces the file, `"replay"` only reads the file, and
             `"auto"` replays a file that exists, and records otherwise.
-        api_key: access to a model given by name, for a recording.
-        base_url: access to a model given by name, for a recording.
+        access: access to a model given by name, for a recording; see `connect`.
 
     Raises:
         ConfigError: the mode, the model or the folder of the file is wrong, or a recording would
@@ -86,7 +84,7 @@ def recorded(
             f"a recording: expected no file at {str(file)!r}, or an earlier recording, found "
             "another file, which would be lost. Fix: name another file."
         )
-    asked = resolve(model, api_key=api_key, base_url=base_url, environ=environ)
+    asked = resolve(model, environ=environ, **access)
     return RecordedModel(asked, file)
 
 

@@ -131,7 +131,7 @@ def check_deps(
             raise ConfigError(
                 f"`deps` of {place}: expected {kind_name(wanted[0].kind)}, which {wanted[0].place} "
                 "reads, found none. Fix: pass `deps=…` to each start and each resume of the run, "
-                "or to its worker."
+                "or to its worker; on the command line, define DEPS in the target's file."
             )
         return
     found = given["deps"]

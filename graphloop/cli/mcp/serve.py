@@ -52,23 +52,28 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
     registers: Registers = None,
 ) -> Status:
     """Serve until the client leaves, or Ctrl-C."""
-    agent, deps = agent_for(target, registers, model, script, base_url)
+    agent, making = agent_for(target, registers, model, script, base_url)
     try:
         served = serve.McpServer
     except ModuleNotFoundError as missing:
         raise ConfigError(str(missing)) from missing
-    server = served(
-        [agent],
-        store=store,
-        secret=os.environ.get(SECRET) or None,
-        deps=lambda _: deps.get("deps"),
-    )
+
+    async def work() -> None:
+        async with making as deps:
+            server = served(
+                [agent],
+                store=store,
+                secret=os.environ.get(SECRET) or None,
+                deps=lambda _: deps.get("deps"),
+            )
+            if http is None:
+                await server.stdio()
+            else:
+                tell_error(f"serving at http://127.0.0.1:{http}/mcp; Ctrl-C ends it")
+                await server.http(http)
+
     try:
-        if http is None:
-            asyncio.run(server.stdio())
-        else:
-            tell_error(f"serving at http://127.0.0.1:{http}/mcp; Ctrl-C ends it")
-            asyncio.run(server.http(http))
+        asyncio.run(work())
     except KeyboardInterrupt:
         return Status.INTERRUPTED
     return Status.OK

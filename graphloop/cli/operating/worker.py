@@ -109,43 +109,45 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     where = named(store)
     refuse_unreachable(where)
     engine_class = _engine_class(engine, temporal_address, temporal_namespace)
-    agent, deps = agent_for(target, registers, model, script, base_url)
-    shared = open_store(where)
-
-    def given(_: str) -> object:
-        return deps["deps"]
-
-    worker = Worker(
-        [agent],
-        shared,
-        slots=slots,
-        queues=_queues(queue or (), weight or ()),
-        engine=engine_class,
-        deps=given if deps else None,
-        pinned=pin,
-    )
+    agent, making = agent_for(target, registers, model, script, base_url)
+    shared, bounds = open_store(where), _queues(queue or (), weight or ())
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
     async def serve() -> None:
-        loop = asyncio.get_running_loop()
-
-        def stop() -> None:
-            worker.stop()
-            for each in (signal.SIGINT, signal.SIGTERM):
-                loop.remove_signal_handler(each)
-            tell_error(f"takes no more runs; those under way have {grace:g} s")
-
-        for each in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(each, stop)
-        code = agent.revision[:REVISION_SHOWN]
-        tell_error(f"serving the runs of agent {agent.name!r}, revision {code}; Ctrl-C ends it")
-        try:
-            await worker.serve(grace_s=grace)
-        finally:
-            await close(shared)
+        async with making as deps:
+            worker = Worker(
+                [agent],
+                shared,
+                slots=slots,
+                queues=bounds,
+                engine=engine_class,
+                deps=(lambda _: deps["deps"]) if deps else None,
+                pinned=pin,
+            )
+            _ends_by_signals(worker, grace)
+            code = agent.revision[:REVISION_SHOWN]
+            tell_error(f"serving the runs of agent {agent.name!r}, revision {code}; Ctrl-C ends it")
+            try:
+                await worker.serve(grace_s=grace)
+            finally:
+                await close(shared)
 
     asyncio.run(serve())
     return Status.OK
+
+
+def _ends_by_signals(worker: Worker, grace: float) -> None:
+    """Have the first SIGTERM or Ctrl-C end the worker, and the next one the process."""
+    loop = asyncio.get_running_loop()
+
+    def stop() -> None:
+        worker.stop()
+        for each in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(each)
+        tell_error(f"takes no more runs; those under way have {grace:g} s")
+
+    for each in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(each, stop)
 
 
 def _queues(given: Sequence[str], weights: Sequence[str]) -> dict[str, QueueLimits]:

@@ -66,6 +66,17 @@ def test_ctrl_d_leaves_a_question_of_a_kept_run_open(pay_desk: Path) -> None:
     assert not (pay_desk / "paid").exists()
 
 
+def test_ctrl_d_while_arguments_are_edited_goes_back_on_a_line_of_its_own(pay_desk: Path) -> None:
+    with Terminal("run", "pay", cwd=pay_desk) as terminal:
+        terminal.until(ALLOW)
+        terminal.type("e\n")
+        terminal.until("go back): ")
+        terminal.type(CTRL_D)
+        assert terminal.until(ALLOW).startswith("\n  allow it?")
+        terminal.type("n\n")
+        assert terminal.end() == Status.OK
+
+
 def test_ctrl_c_ends_a_run_that_asks(pay_desk: Path) -> None:
     with Terminal("run", "pay", cwd=pay_desk) as terminal:
         terminal.until(ALLOW)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
-from tests.unit.cli.command_line import STORE, graphloop, here, shown, write
+from tests.unit.cli.command_line import STORE, graphloop, here, refused, shown, write
 from tests.unit.cli.pay_desk import parked, run_ids
 
 DESK = """
@@ -56,6 +56,45 @@ def test_a_file_without_its_deps_is_refused_with_what_is_missing(desk: Path) -> 
 
     assert Status.OK != done.returncode
     assert "`deps` of 'agent': expected Desk" in done.stdout + done.stderr
+    assert "define DEPS in the target's file" in done.stderr
+
+
+ASYNC = "async def DEPS(): return Desk()"
+OPENED = """
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+
+@{manager}
+{word}def DEPS():
+    yield Desk()
+    with Path("closed").open("a") as file:
+        file.write("x")
+"""
+MANAGERS = [
+    OPENED.format(manager="contextmanager", word=""),
+    OPENED.format(manager="asynccontextmanager", word="async "),
+]
+
+
+@pytest.mark.parametrize("deps", [ASYNC, *MANAGERS])
+def test_deps_are_made_in_the_run_s_event_loop_and_closed_after_it(deps: str, desk: Path) -> None:
+    """A pool of connections belongs to one event loop, and is closed at the end of the run."""
+    write({"pay/agent.py": DESK + deps, "pay/script.yaml": SCRIPT})
+
+    run_id = parked()
+    resumed = here("resume", run_id, "--approve", "always", *STORE)
+
+    assert (Status.OK, "") == (resumed.returncode, resumed.stderr)
+    assert "5 paid to 6" in resumed.stdout
+    assert deps == ASYNC or (desk / "closed").read_text() == "xx"
+
+
+def test_an_error_in_a_function_of_deps_names_its_line(desk: Path) -> None:
+    fails = "async def DEPS(): raise KeyError('no pool')"
+    write({"pay/agent.py": DESK + fails, "pay/script.yaml": SCRIPT})
+
+    assert "KeyError: 'no pool'" in (error := refused("run", "pay"))
+    assert "agent.py, line 21" in error
 
 
 def test_an_agent_that_reads_no_deps_is_given_none(desk: Path) -> None:

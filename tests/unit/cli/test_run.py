@@ -175,6 +175,25 @@ def test_an_option_without_effect_is_refused(arguments: tuple[str, ...], message
 
 
 @pytest.mark.usefixtures("desk")
+def test_the_error_of_a_failed_run_begins_a_line() -> None:
+    """With stdout and stderr in one pipe, it would follow the model's half line."""
+    write({"agent.py": TYPED, "script.yaml": "- text: half\n"})
+
+    done = here("run", "agent.py", "Go.")
+
+    assert done.stdout.endswith("half\n")
+    assert "error: `output_type`" in done.stderr
+
+
+TYPED = """
+from graphloop import Agent
+
+def build(model):
+    return Agent(model, output_type=int, max_output_retries=0)
+"""
+
+
+@pytest.mark.usefixtures("desk")
 def test_a_ready_agent_runs_with_its_own_model() -> None:
     write({"ready.py": f"{HEAD}agent = Agent(ScriptedModel(['Ready.']))\n"})
 

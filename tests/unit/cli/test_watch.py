@@ -11,8 +11,26 @@ from graphloop import Agent
 from graphloop.cli.errors import Status
 from graphloop.testing import ScriptedModel
 
-from .command_line import STORE, graphloop, here, refused, shown, started
+from .command_line import STORE, graphloop, here, refused, shown, started, write
 from .pay_desk import run_ids
+
+PAYS = "- calls: [{name: pay, arguments: {amount: 5}}]\n- text: done\n"
+SCREENED = """
+from graphloop import Agent, tool
+
+@tool
+async def pay(amount: int) -> str:
+    "Pay."
+    return f"{amount} paid"
+
+def polite(text):
+    return True
+
+def build(model):
+    return Agent(model, tools=[pay], screen=polite)
+
+PROMPT = "Pay 5."
+"""
 
 pytestmark = pytest.mark.usefixtures("pay_desk")
 
@@ -101,16 +119,30 @@ async def cancelled(path: str) -> None:
     await stream.result()
 
 
-def test_a_directory_needs_the_target_and_a_database_refuses_it() -> None:
+def test_calls_and_checks_are_told_by_name_and_in_words(pay_desk: Path) -> None:
+    """A watcher sees `c0.0 pay`, and not the number of an effect."""
+    write({"pay/agent.py": SCREENED, "pay/script.yaml": PAYS})
+    shown("run", "pay", *STORE)
+    (run_id,) = run_ids("runs.db")
+
+    lines = shown("watch", run_id, *STORE).splitlines()
+    (pay_desk / "pay/agent.py").unlink()
+    bare = here("watch", run_id, *STORE)
+
+    kept = [line.split(maxsplit=4)[3:] for line in lines]
+    assert ["CallbackReturned", "screen:polite accepted"] in kept
+    assert ["EffectsStarted", "c0.0 pay"] in kept
+    assert ["ToolReturned", "c0.0 pay content=5 paid"] in kept
+    assert "the calls have no names: " in bare.stderr
+    assert "effect 1 accepted" in bare.stdout
+
+
+def test_a_directory_needs_the_target() -> None:
     shown("run", "team", "--store", "journals", status=Status.PARKED)
-    shown("run", "pay", *STORE, status=Status.PARKED)
     (child, root) = sorted(run_ids("journals"), key=len, reverse=True)
-    (known,) = run_ids("runs.db")
 
     bare = refused("watch", root, "--store", "journals")
     below = refused("watch", child, "--store", "journals", "--target", "team")
-    idle = refused("watch", known, *STORE, "--target", "pay")
 
     assert f"--target: expected the target of run '{root}', found none" in bare
     assert f"is a part of run '{root}'" in below
-    assert "--target would have no effect: runs.db records when a run ends" in idle

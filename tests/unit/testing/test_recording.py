@@ -13,7 +13,7 @@ from graphloop import Agent, tool
 from graphloop.errors import ConfigError, ProviderError, RateLimited, ScriptError
 from graphloop.events import Event
 from graphloop.media import Inline, MediaPart, Url
-from graphloop.providers import MediaDelta, Retries, ScriptedModel
+from graphloop.providers import Access, MediaDelta, Retries, ScriptedModel
 from graphloop.spending import UsageDetails
 from graphloop.stores import MemoryStore
 from graphloop.testing import recorded, refuse_requests
@@ -88,6 +88,22 @@ async def test_no_key_header_or_provider_option_is_in_a_recording(tmp_path: Path
 
     assert "AuthenticationFailed" in path.read_text("utf-8")
     assert "canary" not in path.read_text("utf-8")
+
+
+async def test_a_recording_takes_the_access_that_connect_takes(tmp_path: Path) -> None:
+    """A gateway may want a header or a field of the URL; a replay needs none of them."""
+    path = tmp_path / "talk.yaml"
+    async with WireServer([Answer(TALK[1])]) as server:
+        access: Access = {"headers": {"x-team": "desk"}, "query": {"api-version": "v1"}}
+        model = recorded("openai:m", path, api_key="k", base_url=server.url, **access)
+        async with Agent(model) as agent:
+            await agent.generate("Weather?")
+        replay = recorded("openai:m", path, **access)
+        assert (await Agent(replay).generate("Weather?")).text == "It is foggy."
+
+    (request,) = server.requests
+    assert request.headers["x-team"] == "desk"
+    assert request.path.endswith("?api-version=v1")
 
 
 async def test_pictures_of_the_model_are_replayed(tmp_path: Path) -> None:
