@@ -42,6 +42,7 @@ from .journals import (
     paged,
     parent_of,
     renamed,
+    those_of,
     those_within,
     why_ended,
 )
@@ -124,6 +125,7 @@ __all__ = [
     "revision_of",
     "running_loop",
     "shown_address",
+    "those_of",
     "those_within",
     "typed_events",
     "why_ended",

@@ -3,7 +3,7 @@
 Every store is a `Store`. Optional abilities are separate protocols, to be tested by `isinstance`:
 `Leases` (one driver at a time), `Mailbox` (answers from other processes), `Catalog` (the status of
 all runs), `Wakes` (news of runs that wait), `Bulk` (several journals in one write), `Lookup`
-(whether one run exists), `Meters` (what a fleet has used), `Relays` (texts that are not kept) and
+(which of some runs exist), `Meters` (what a fleet has used), `Relays` (texts that are not kept) and
 `Closes`. `backlog` has the runs that wait for a driver, `diagnosis` the ability of a store that an
 operator surveys, and the room `engines` that of a database that tells an engine of runs.
 """
@@ -326,10 +326,10 @@ class Meters(Protocol):
 
 @runtime_checkable
 class Lookup(Protocol):
-    """Tells of one run whether it exists; for a store without `Catalog` and with many runs."""
+    """Tells which of some runs exist, in one look; for a store with many runs."""
 
-    async def has(self, run_id: str) -> bool:
-        """Whether the run has an event; the cost does not depend on the number of runs."""
+    async def existing(self, run_ids: Collection[str]) -> Collection[str]:
+        """Return those of these runs that have an event; other runs of the store cost nothing."""
         ...
 
 

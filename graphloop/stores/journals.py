@@ -56,6 +56,7 @@ __all__ = [
     "renamed",
     "revision_in",
     "tells_parent",
+    "those_of",
     "those_within",
     "unknown_run",
     "wake_at",
@@ -248,12 +249,18 @@ def unknown_run(run_id: str, place: Path, known: Sequence[str]) -> UnknownRun:
 
 
 async def has_run(store: Store, run_id: str) -> bool:
-    """Whether the store has a run with this id; most stores do not list their other runs for it."""
+    """Whether the store has a run with this id."""
+    return run_id in await those_of(store, [run_id])
+
+
+async def those_of(store: Store, run_ids: Sequence[str]) -> Collection[str]:
+    """Return the runs among these that exist; most stores do not list their other runs for it."""
     if isinstance(store, Lookup):
-        return await store.has(run_id)
+        return await store.existing(run_ids)
     if isinstance(store, Catalog):
-        return any(record.run_id == run_id for record in await store.overview(run_id))
-    return run_id in await store.runs()
+        listed = [await store.overview(run_id) for run_id in run_ids]
+        return {record.run_id for records in listed for record in records}
+    return await store.runs()
 
 
 async def those_within(store: Store, *roots: str) -> Sequence[str]:

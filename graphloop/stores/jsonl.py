@@ -13,7 +13,7 @@ system.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import final
@@ -116,9 +116,9 @@ class JsonlStore:
         }
         return sorted(unquote(name[: -len(SUFFIX)]) for name in self._begun)
 
-    async def has(self, run_id: str) -> bool:
-        """Whether the run has an event."""
-        return _begun(self._path(run_id))
+    async def existing(self, run_ids: Collection[str]) -> Collection[str]:
+        """Return those of these runs that have an event."""
+        return [run_id for run_id in run_ids if _begun(self._path(run_id))]
 
     async def claim(self, run_id: str) -> None:
         """Claim a run against all other drivers on this machine; the run need not exist yet."""

@@ -233,6 +233,10 @@ class SqliteStore:
         read = self._reader.list if root is None else self._reader.do
         return await read(work, ())
 
+    async def existing(self, run_ids: Collection[str]) -> Collection[str]:
+        """Return those of these runs that have an event."""
+        return await self._reader.do(partial(sqlite_reading.existing, run_ids=run_ids), ())
+
     async def ready(
         self,
         graphs: Collection[str],

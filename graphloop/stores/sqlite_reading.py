@@ -31,6 +31,7 @@ from .sqlite_schema import entry_id, open_reader
 __all__ = [
     "Reader",
     "commands_to",
+    "existing",
     "one_record",
     "overview",
     "page_of",
@@ -243,6 +244,13 @@ def overview(connection: Connection, now: float, root: str | None) -> Sequence[R
     else:
         rows = connection.execute(RECORDS + WITHIN + IN_ORDER, within_bounds(root)).fetchall()
     return records_of([_standing(row, now) for row in rows], root)
+
+
+def existing(connection: Connection, run_ids: Collection[str]) -> Collection[str]:
+    """Return those of these runs that have an event."""
+    wanted = ", ".join("?" * len(run_ids))
+    asked = f"SELECT run_id FROM run WHERE next_seq > 1 AND run_id IN ({wanted})"  # noqa: S608
+    return {run_id for (run_id,) in connection.execute(asked, (*run_ids,))}
 
 
 def one_record(connection: Connection, now: float, run_id: str) -> RunRecord | None:

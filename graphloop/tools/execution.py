@@ -254,12 +254,14 @@ def run_sync(work: Coroutine[object, object, T], instead: str) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
-    work.close()
-    raise ConfigError(
-        f"an event loop is running in this thread (a notebook, a web server): await {instead} "
-        "instead of its synchronous twin"
-    )
+        pass  # Not run here: an error of the work would show this one as its context.
+    else:
+        work.close()
+        raise ConfigError(
+            f"an event loop is running in this thread (a notebook, a web server): await {instead} "
+            "instead of its synchronous twin"
+        )
+    return asyncio.run(work)
 
 
 @final

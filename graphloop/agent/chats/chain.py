@@ -34,12 +34,15 @@ from ...replay import journal_happenings
 from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
 from ...spending import ChatSoFar, Spent
-from ...stores import OVER, Catalog, Leases, Store, has_run, keep_all, renamed
+from ...stores import OVER, Catalog, Leases, Store, has_run, keep_all, renamed, those_of
 from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage, evolve
 from ..final_answer import FINAL_ANSWER
 from ..journals import state_after
 
 __all__ = ["Chain", "Question"]
+
+STRIDES: Final = 16
+"""How many runs the search for a chat's last question asks for at once."""
 
 
 class Question(Struct, frozen=True):
@@ -129,23 +132,23 @@ class Chain(Struct, frozen=True):
     async def length(self, store: Store, known: int = 0) -> int:
         """Return the number of questions in the store.
 
-        A chat that is as long as known costs one look into the store. Otherwise the number of
-        looks grows with the logarithm of the number of new questions.
+        Each look into the store asks for several runs, so that the store answers a few looks.
 
         Args:
             store: the store of the chat.
             known: a number of questions that the chat surely has.
         """
-        stride = 1
-        while await has_run(store, self.run_id(known + stride)):
-            stride *= 2
-        there, missing = known + stride // 2, known + stride
-        while missing - there > 1:
-            middle = (there + missing) // 2
-            if await has_run(store, self.run_id(middle)):
-                there = middle
-            else:
-                missing = middle
+        there, missing = known, 0  # 0: no missing question is known yet.
+        while missing - there != 1:
+            asked: Sequence[int] = [there + 2**power for power in range(STRIDES)]
+            if missing:
+                asked = range(there + 1, missing, max(1, (missing - there) // STRIDES))
+            found = await those_of(store, [self.run_id(number) for number in asked])
+            for number in asked:
+                if self.run_id(number) not in found:
+                    missing = number
+                    break
+                there = number
         return there
 
     async def question(self, store: Store, number: int) -> Question:

@@ -32,6 +32,7 @@ __all__ = [
     "Readers",
     "found_record",
     "known_ids",
+    "known_runs",
     "listed_runs",
     "load_events",
     "posted_answers",
@@ -201,6 +202,12 @@ def listed_runs(link: Link, root: str | None) -> Sequence[RunRecord]:
         return records_of(link.execute(RECORDS + IN_ORDER).fetchall(), None)
     rows = link.execute(RECORDS + WITHIN + IN_ORDER, within_bounds(root)).fetchall()
     return records_of(rows, root)
+
+
+def known_runs(link: Link, run_ids: Collection[str]) -> Collection[str]:
+    """Return those of these runs that have an event."""
+    asked = "SELECT run_id FROM run WHERE next_seq > 1 AND run_id = ANY(%s)"
+    return {run_id for (run_id,) in link.execute(asked, ([*run_ids],))}
 
 
 def found_record(link: Link, run_id: str) -> RunRecord | None:

@@ -234,6 +234,10 @@ class PostgresStore:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         return await self._read(partial(reading.listed_runs, root=root))
 
+    async def existing(self, run_ids: Collection[str]) -> Collection[str]:
+        """Return those of these runs that have an event."""
+        return await self._read(partial(reading.known_runs, run_ids=run_ids))
+
     async def ready(
         self,
         graphs: Collection[str],

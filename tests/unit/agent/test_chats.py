@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import tracemalloc
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from pathlib import Path
 from statistics import median
 
@@ -13,6 +13,7 @@ import pytest
 
 from graphloop import Agent, Compaction, EndReason, Runs, ToolContext, approve, budget, tool
 from graphloop.agent import Chat, MessageInput
+from graphloop.agent.chats.chain import STRIDES, Chain
 from graphloop.agent.options import AgentOptions
 from graphloop.errors import ConfigError, Overloaded, RunBusy, StoreError
 from graphloop.media import MediaPart, Url, image
@@ -720,3 +721,22 @@ async def test_a_test_overrides_the_agent_of_a_chat(place: Place) -> None:
 
     assert ("fake", "real") == (overridden.text, later.text)
     assert ["first", "fake", "second"] == asked(real)
+
+
+@pytest.mark.parametrize(
+    ("length", "known"), [(0, 0), (300, 0), (300, 299), (300, 300), (70_000, 1)]
+)
+async def test_the_last_question_of_a_chat_is_found_in_a_few_looks(length: int, known: int) -> None:
+    """Another process knows the chat by its id alone; on a server each look is a round trip."""
+    looks: list[int] = []
+
+    class Looked:
+        async def existing(self, run_ids: Collection[str]) -> Collection[str]:
+            looks.append(len(run_ids))
+            return [one for one in run_ids if int(one.partition(".")[2]) <= length]
+
+    found = await Chain("c", Agent(ScriptedModel(())).graph).length(wrong(Looked()), known)
+
+    assert length == found
+    assert len(looks) <= (1 if length == known else 6)
+    assert max(looks) <= 2 * STRIDES

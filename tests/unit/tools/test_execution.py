@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.tools.execution import look_up, yes_or_no
+from graphloop.tools.execution import look_up, run_sync, yes_or_no
 from graphloop.tools.options import Found, Reconciliation, ToolPolicy
 from graphloop.tools.tool import Tool, ToolOutcome, tool
 from tests.unit.tools.doubles import CONTEXT, run, search
@@ -128,3 +128,15 @@ def test_a_lookup_that_blocks_runs_in_a_thread_like_its_tool() -> None:
     assert asyncio.run(look_up(found_where, ToolPolicy(), {}, CONTEXT)) == here
     assert asyncio.run(look_up(found_where, ToolPolicy(thread=True), {}, CONTEXT)) != here
     assert asyncio.run(look_up(found_here, ToolPolicy(thread=True), {}, CONTEXT)) == here
+
+
+def test_an_error_of_a_synchronous_call_has_no_error_of_ours_before_it() -> None:
+    """A traceback that begins with another error sends its reader to the wrong place."""
+
+    async def fail() -> None:
+        raise KeyError("mine")
+
+    with pytest.raises(KeyError) as caught:
+        run_sync(fail(), "fail")
+
+    assert caught.value.__context__ is None
