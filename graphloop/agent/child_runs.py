@@ -29,7 +29,7 @@ from .resources import AgentResources
 from .sub_agents import AgentTool, Brief, Opener, Plan
 from .terms import RunTerms
 
-__all__ = ["ChildOpener", "as_agent_tool", "attach_metadata", "graph_of"]
+__all__ = ["ChildOpener", "as_agent_tool", "attach_metadata", "graph_of", "output_types"]
 
 S = TypeVar("S")
 
@@ -193,6 +193,23 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
     if terms.known_graph is None:
         terms.known_graph = _with_metadata(terms)
     return terms.known_graph
+
+
+def output_types(plans: Mapping[str, Plan]) -> dict[str, object]:
+    """Return the types of agents' answers by name: `str` for a text, `Any` if it is unknown."""
+    return {name: _output_type(plan.opener) for name, plan in plans.items()}
+
+
+def _output_type(opener: Opener) -> object:
+    if not isinstance(opener, ChildOpener):
+        return Any
+    # isinstance cannot tell the type of the state.
+    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    if terms.final is not None:
+        return terms.final.kind
+    # A graph's table decides what its answer is, and so does a tool that ends an agent's run.
+    is_text = terms.recast is not None and not any(tool.ends for tool in terms.setup.tools)
+    return str if is_text else Any
 
 
 def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:

@@ -96,6 +96,7 @@ class FinalAnswer:
     ) -> None:
         services = [service_of(label) for label in labels]
         able = not own_server and all(service and service.keeps_output for service in services)
+        self.kind = kind
         self._native = mode == "native" or (mode == "auto" and able)
         self._output = Output(kind, name="" if self._native else FINAL_ANSWER)
         if self._native and not own_server:

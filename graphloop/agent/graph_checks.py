@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from .. import nodes, proofs
+from .. import proofs, states
 from ..contract import contract_of
 from ..driver import Callback
-from ..errors import ConfigError, GraphError, Problem, nearest
+from ..errors import ConfigError, GraphError, nearest
 from ..graph import NodeGraph
 from ..limits import tools_in
 from ..node_protocol import Node, flaw_of, unwrapped
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
-from ..states import fields_of, list_flaw, state_type_of
-from .bindings import (
-    asks_model,
-    check_carried,
-    facts_of,
-)
+from ..states import known_state_type, state_type_of
+from .bindings import asks_model, carried_by, check_carried, facts_of
+from .child_runs import output_types
 from .inputs import Model, checked_tool_names, choice_of, offered
 from .options import Options
 from .resources import AgentResources, check_gate, check_rules
@@ -51,6 +48,8 @@ def looked_up(
     brought = carried.joined(callbacks or {})
     resources = AgentResources(model, options, carried.agents)
     _look_up(graph, resources, brought, has_model=model is not None)
+    if resources.children.keys() - carried.agents.keys():
+        _refuse_fields(graph, known_state_type(graph), output_types(resources.children))
     _look_up_tools(graph, resources)
     if options.gate is not None:
         check_gate(options.gate, resources.callable_names)
@@ -175,52 +174,25 @@ def prepared(
     return kind, set_aside
 
 
-def _refuse_fields(graph: NodeGraph[Any], kind: object) -> None:
-    """Raise an error for nodes whose fields the state does not have, or not as a list.
+def _refuse_fields(
+    graph: NodeGraph[Any], kind: object, answers: Mapping[str, object] | None = None
+) -> None:
+    """Raise an error for nodes that name fields of the state which do not fit them.
+
+    Args:
+        graph: the graph.
+        kind: the type of the state.
+        answers: the types of agents' answers, by name; by default of the agents that nodes carry.
 
     Raises:
         GraphError: naming each such node, its option and the nearest field.
     """
-    known, all_nodes = fields_of(kind), (*unwrapped(graph.nodes.values()),)
-    unknown = [
-        Problem(
-            f"node {node.name!r}",
-            f"`{option}`: expected a field of the state ({', '.join(sorted(known))}), found "
-            f"{name!r}.{nearest(name, known)}",
-            "name one of its fields.",
-        )
-        for node in (all_nodes if known is not None else ())
-        for option, name in _fields_named(node)
-        if known is not None and name not in known
-    ]
-    single = [
-        Problem(f"node {node.name!r}", *flaw)
-        for node in all_nodes
-        # `node.kind` is tested first: naming these classes imports their modules.
-        if node.kind == "graph" and isinstance(node, nodes.MapOver | nodes.Parallel) and node.into
-        if (flaw := list_flaw(kind, node.into))
-    ]
-    if problems := [*unknown, *single]:
-        raise GraphError(graph.name, list(dict.fromkeys(problems)))
-
-
-def _fields_named(node: Node[Any, Outcome]) -> Iterator[tuple[str, str]]:
-    """Yield the options of a node that name fields of the state, with the fields."""
-    # `node.kind` is tested first: naming these classes imports their modules.
-    if node.kind == "graph" and isinstance(node, nodes.MapOver) and node.into:
-        yield from [("items", node.items)] if node.items else []
-        yield "into", node.into
-    elif node.kind == "graph" and isinstance(node, nodes.Parallel):
-        yield from [
-            ("into", name) for name in (node.into, *[b.into for b in node.branches]) if name
-        ]
-    elif node.kind == "check" and isinstance(node, nodes.Router) and node.by:
-        yield "by", node.by
-    elif node.kind == "human" and isinstance(node, nodes.Approve) and node.field:
-        yield "field", node.field
-    elif (promised := contract_of(node)) is not None and node.kind == "graph":
-        yield from [("reads", name) for name in sorted(promised.reads or ())]
-        yield from [("writes", name) for name in sorted(promised.fields_written)]
+    if not isinstance(kind, type):
+        return  # Its fields are unknown, or it has none.
+    if answers is None:
+        answers = output_types(carried_by(graph.nodes.values()).agents)
+    if problems := states.field_problems(graph.nodes.values(), kind, answers):
+        raise GraphError(graph.name, problems)
 
 
 def reasons_for_cycles(

@@ -113,6 +113,11 @@ class SubGraph(Generic[S]):
         )
 
     @property
+    def into(self) -> str:
+        """The field of the parent's state that gets the child's answer; empty for none."""
+        return self.plan.into
+
+    @property
     def state_type(self) -> object:
         """The type of the parent's state, from the functions' annotations; `Any` without one."""
         plan = self.plan

@@ -5,6 +5,9 @@ write into fields. Refuses a state that cannot be copied, because a journal woul
 place. Start with `state.py`; `fields.py` reads and writes single fields.
 """
 
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
 from .fields import (
     FIELD,
     ItemsOf,
@@ -13,7 +16,6 @@ from .fields import (
     ResultsInto,
     field_callback,
     item_text,
-    list_flaw,
     reduce,
     reduced_fields,
     with_result,
@@ -30,6 +32,9 @@ from .state import (
     states_fit,
 )
 
+if TYPE_CHECKING:
+    from .flaws import field_problems
+
 __all__ = [
     "FIELD",
     "ItemsOf",
@@ -39,12 +44,12 @@ __all__ = [
     "Stateful",
     "changed_fields",
     "field_callback",
+    "field_problems",
     "fields_of",
     "is_frozen",
     "item_text",
     "known_state_type",
     "lent",
-    "list_flaw",
     "reduce",
     "reduced_fields",
     "same_state",
@@ -52,3 +57,6 @@ __all__ = [
     "states_fit",
     "with_result",
 ]
+
+# Imported at first use: most agents have no state of the user's, and imports take time.
+__getattr__ = front_door(__name__, {".flaws": ("field_problems",)})

@@ -6,7 +6,9 @@ the items that a map begins with, and the new state. A replay calls none of them
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Final, cast, final, get_args, get_origin
 
 import pydantic
@@ -34,6 +36,7 @@ __all__ = [
     "list_flaw",
     "reduce",
     "reduced_fields",
+    "reducer_of",
     "with_result",
 ]
 
@@ -62,7 +65,18 @@ def reduce(function: Callable[[Any, Any], object]) -> Reduce:
 
     Args:
         function: a pure function of the field's value and the results, such as `operator.add`.
+
+    Raises:
+        ConfigError: the function does not take two arguments.
     """
+    with suppress(ValueError):  # Some builtins have no readable signature.
+        try:
+            inspect.signature(function).bind(None, None)
+        except TypeError as error:
+            raise ConfigError(
+                f"`reduce`: expected a function of the field's value and the results, found "
+                f"{function!r:.80} ({error}). Fix: give it two positional parameters"
+            ) from error
     return Reduce(function)
 
 
@@ -74,7 +88,7 @@ def reduced_fields(kind: object) -> frozenset[str]:
     names = fields_of(kind) or frozenset()
     try:
         return frozenset(
-            [name for name in names if _reducer(annotation_of(kind, name)) is not None]
+            [name for name in names if reducer_of(annotation_of(kind, name)) is not None]
         )
     except ConfigError:
         return frozenset()
@@ -250,18 +264,20 @@ class ResultsInto(Struct, frozen=True):
         state: object = lent(run.state)
         kind = type(state) if self.kind in {None, Any} else self.kind
         if self.field:
-            state = self._listed(state, kind, branches)
+            state = self._listed(state, kind, branches, run.node)
         else:
             for branch in branches:
                 if branch.into:
                     state = with_result(state, kind, branch.into, branch.content, branch.name)
         return NodeReturned(Answered.__name__, state, changed=True)
 
-    def _listed(self, state: object, kind: object, branches: Sequence[BranchRun]) -> object:
+    def _listed(
+        self, state: object, kind: object, branches: Sequence[BranchRun], node: str
+    ) -> object:
         origin, each = _listed_type(kind, self.field)
         results = [_decoded(each, one.content, self.field, one.name) for one in branches]
         made: object = tuple(results) if origin is tuple else results
-        return _combined(state, self.field, annotation_of(kind, self.field), made)
+        return _combined(state, self.field, annotation_of(kind, self.field), made, node)
 
 
 def _listed_type(kind: object, field: str) -> tuple[object, object]:
@@ -310,27 +326,37 @@ def with_result(state: object, kind: object, field: str, content: str, source: s
     annotation = annotation_of(kind, field)
     bare = bare_type(annotation)
     inner = get_args(bare)
-    if _reducer(annotation) is None or (get_origin(bare) not in LISTS) or not inner:
-        return _combined(state, field, annotation, _decoded(bare, content, field, source))
+    if reducer_of(annotation) is None or (get_origin(bare) not in LISTS) or not inner:
+        return _combined(state, field, annotation, _decoded(bare, content, field, source), source)
     try:
         made = _decoded(bare, content, field, source)
     except ConfigError:
         one = _decoded(inner[0], content, field, source)
         made = (one,) if get_origin(bare) is tuple else [one]
-    return _combined(state, field, annotation, made)
+    return _combined(state, field, annotation, made, source)
 
 
-def _combined(state: object, field: str, annotation: object, result: object) -> object:
-    reducer = _reducer(annotation)
-    if reducer is not None:
-        try:
-            result = reducer.function(field_value(state, field), result)
-        except Exception as error:
-            raise ConfigError(
-                f"the reducer of field {field!r} raised {type(error).__name__}: {error}. Fix: give "
-                "the field a default that the reducer can begin with"
-            ) from error
-    return with_value(state, field, result)
+def _combined(state: object, field: str, annotation: object, result: object, source: str) -> object:
+    """Return the state with a result of a node or branch (`source`) combined into a field."""
+    reducer = reducer_of(annotation)
+    if reducer is None:
+        return with_value(state, field, result)
+    place, kind = f"{source!r}: the reducer of field {field!r}", bare_type(annotation)
+    try:
+        combined = reducer.function(field_value(state, field), result)
+    except Exception as error:
+        raise ConfigError(
+            f"{place} raised {type(error).__name__}: {error}. Fix: give the field a default that "
+            "the reducer can begin with"
+        ) from error
+    try:
+        adapter_of(kind).validate_python(combined)
+    except pydantic.ValidationError as error:
+        raise ConfigError(
+            f"{place}: expected a return value of type {word_for(kind)}, found {combined!r:.80}. "
+            "Fix: have it return the new value of the field"
+        ) from error
+    return with_value(state, field, combined)
 
 
 def _decoded(kind: object, content: str, field: str, source: str) -> object:
@@ -359,5 +385,6 @@ def _notes(annotation: object) -> Iterator[object]:
         yield from _notes(inner)
 
 
-def _reducer(annotation: object) -> Reduce | None:
+def reducer_of(annotation: object) -> Reduce | None:
+    """Return the `reduce` of a field's annotation; None without one."""
     return next((note for note in _notes(annotation) if isinstance(note, Reduce)), None)

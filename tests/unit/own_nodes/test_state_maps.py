@@ -18,7 +18,7 @@ from graphloop.errors import ConfigError, GraphError, RunFailed
 from graphloop.events import ItemsListed
 from graphloop.nodes import Append, Branch, MapOver, Parallel
 from graphloop.outcomes import Answered, Final, Outcome
-from graphloop.own_nodes import map_over, parallel, route_outcome, router, sub_graph
+from graphloop.own_nodes import map_over, parallel, retry, route_outcome, router, sub_graph
 from graphloop.own_nodes.carrying_node import CarryingNode
 from graphloop.proofs import Report
 from graphloop.states import reduce
@@ -341,6 +341,59 @@ def test_a_field_that_holds_no_list_is_refused_before_any_agent_has_worked(
         graph_of(make())
 
 
+def other() -> Agent[None, int]:
+    """Return an agent that answers with a number."""
+    return Agent(ScriptedModel([]), output_type=int, name="w")
+
+
+@pytest.mark.parametrize(
+    ("make", "found"),
+    [
+        (lambda: map_over(other(), 3, items="questions", into="notes"), "of type Note, found"),
+        (lambda: map_over(says("w", "x"), 3, items="questions", into="notes"), "with a text"),
+        (lambda: parallel(other(), into="notes"), "agent 'w', which answers with int"),
+        (lambda: parallel(other(), into={"w": "notes"}), "agent 'w', which answers with int"),
+        (lambda: sub_graph(other(), into="kind"), None),
+        (lambda: sub_graph(other(), into="notes"), "agent 'w', which answers with int"),
+        (lambda: retry(sub_graph(other(), into="notes"), 2), "agent 'w'"),
+        (lambda: map_over("w", 3, items="style", into="log"), "found 'style' of type str"),
+    ],
+)
+def test_an_answer_of_another_type_is_refused_before_any_agent_is_paid(
+    make: Callable[[], Any], found: str | None
+) -> None:
+    """What may fit, such as a word for a `Literal`, is let through."""
+    if found is None:
+        graph_of(make())
+        return
+
+    with pytest.raises(GraphError, match="Fix:") as error:
+        graph_of(make())
+
+    assert found in str(error.value)
+
+
+def test_a_named_agent_of_another_type_is_refused_before_the_run() -> None:
+    model = ScriptedModel(["x"] * 3)
+    graph = graph_of(map_over("w", 3, items="questions", into="notes"))
+
+    with pytest.raises(GraphError, match="agent 'w', which answers with a text"):
+        graph.run_sync(Article(), agents={"w": Agent(model, name="w")})
+
+    assert [] == model.requests
+
+
+def test_an_agent_whose_answer_a_tool_or_a_graph_gives_may_have_any_type() -> None:
+    """A sub-agent that takes over, or the last node of a graph, decides the form of the answer."""
+    writer = sub_graph(noted(1), name="n")
+    inner: Graph[None] = Graph("w", writer, {writer: {...: END}})
+    expert = noted(1).as_tool(description="knows", takes_over=True)
+    handing = Agent(ScriptedModel([]), tools=[expert], name="w")
+
+    graph_of(map_over(handing, 3, items="questions", into="notes"))
+    graph_of(map_over(inner, 3, items="questions", into="notes"))
+
+
 @pytest.mark.parametrize(
     ("make", "found"),
     [
@@ -406,7 +459,7 @@ from graphloop.providers import ScriptedModel
 @dataclass(frozen=True)
 class State:
     questions: tuple[str, ...] = tuple("abcdefgh")
-    notes: list[int] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 def judge(text: str) -> bool:
     with open(sys.argv[2], "a") as file:
@@ -447,7 +500,7 @@ def test_a_killed_map_goes_on_with_the_items_that_have_no_result(tmp_path: Path)
     last = ran(0, "resume")
 
     assert [9, 9, 9] == [one.returncode for one in deaths], deaths
-    assert str([ord(letter) for letter in "abcdefgh"]) == last.stdout.strip(), last.stderr
+    assert str([str(ord(letter)) for letter in "abcdefgh"]) == last.stdout.strip(), last.stderr
     # Only an item in which a process died is asked about again: two may be under way at once.
     asked = heard.read_text()
     assert set("abcdefgh") == {*asked}

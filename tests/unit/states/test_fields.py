@@ -168,6 +168,46 @@ def test_a_reducer_that_fails_is_named() -> None:
         ResultsInto("log", Article)(run_of(state, "a"))
 
 
+def count(old: list[str], new: list[str]) -> object:
+    """Return no value of the field."""
+    return len(old) + len(new)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Fields whose reducers return another type."""
+
+    log: Annotated[list[str], reduce(count)] = ()  # type: ignore[assignment]
+    held: Annotated[Any, reduce(count)] = ()
+
+
+def test_a_reducer_that_returns_another_type_is_named_with_its_node() -> None:
+    """Otherwise the run goes on with a state that a journal cannot read back."""
+    found = "'map': the reducer of field 'log': expected .* of type .*str.*, found 1"
+    with pytest.raises(ConfigError, match=found):
+        ResultsInto("log", Counted)(run_of(Counted(), "a"))
+    with pytest.raises(ConfigError, match="'critic': the reducer of field 'log'"):
+        with_result(Counted(), Counted, "log", "a", "critic")
+
+    assert Counted(held=2) == with_result(Counted(held="a"), Counted, "held", "b", "critic")
+
+
+def of_three(first: object, second: object, third: object) -> object:
+    """Take one argument too many."""
+    return first
+
+
+@pytest.mark.parametrize("function", [len, nothing, of_three, 7])
+def test_a_reducer_takes_the_old_value_and_the_results(function: Any) -> None:
+    with pytest.raises(ConfigError, match=r"`reduce`: expected .*Fix: give it two"):
+        reduce(function)
+
+
+def test_builtins_may_reduce() -> None:
+    """Python tells no signature of `max`."""
+    assert max is reduce(max).function
+
+
 class Model(BaseModel):
     """A state as a pydantic model."""
 
