@@ -25,8 +25,8 @@ from graphloop.events import Event, ToolReturned
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
-from graphloop.stores.sqlite_schema import Durability
+from graphloop.stores.sqlite.schema import Durability
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 
 from .floors import raw_durable_loop, raw_journal, raw_replies

@@ -21,7 +21,7 @@ for name in (
     "graphloop.providers.openai_chat",
     "graphloop.serve",
     "graphloop.stores.revision",
-    "graphloop.stores.sqlite",
+    "graphloop.stores.sqlite.store",
     "graphloop.testing.fuzzing",
     "graphloop.tools.json_schema",
     "graphloop.tools.raw_schema",

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from graphloop.events import Event
 from graphloop.stores.base import Ask, Posted, ReleaseStatus, RunRecord, RunStatus
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 
 __all__ = ["Died", "Fate", "MortalSqliteStore", "MortalStore"]
 

@@ -84,12 +84,12 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
         "tests/regressions/test_shadowed_rules.py",
     ),
     "graphloop/stores/rows.py": SQLITE,
-    "graphloop/stores/sqlite.py": SQLITE,
-    "graphloop/stores/sqlite_journal.py": SQLITE,
-    "graphloop/stores/sqlite_leases.py": SQLITE,
-    "graphloop/stores/sqlite_reading.py": SQLITE,
-    "graphloop/stores/sqlite_schema.py": SQLITE,
-    "graphloop/stores/sqlite_writer.py": SQLITE,
+    "graphloop/stores/sqlite/store.py": SQLITE,
+    "graphloop/stores/sqlite/journal.py": SQLITE,
+    "graphloop/stores/sqlite/leases.py": SQLITE,
+    "graphloop/stores/sqlite/reading.py": SQLITE,
+    "graphloop/stores/sqlite/schema.py": SQLITE,
+    "graphloop/stores/sqlite/writer.py": SQLITE,
 }
 """The files that are mutated, and the tests that concern each."""
 

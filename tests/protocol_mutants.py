@@ -134,8 +134,8 @@ MUTANTS: Final = (
     ),
     ProtocolMutant(
         "eviction: a worker that was declared dead goes on under its name",
-        [(LEASES, "        return\n    tenant.rename()\n", "        return\n"),
-         (WRITER, "            self._tenant.rename()\n", "")],
+        [(LEASES, "        return\n    holder.rename()\n", "        return\n"),
+         (WRITER, "            self._holder.rename()\n", "")],
         (f"{STORE_TESTS}::test_a_worker_that_was_declared_dead_goes_on_under_a_new_name",),
     ),
     ProtocolMutant(

@@ -66,7 +66,7 @@ if TYPE_CHECKING:
     from .opening import has_scheme, open_store, shown_address
     from .postgres import PostgresStore
     from .revision import revision_of
-    from .sqlite import SqliteStore
+    from .sqlite.store import SqliteStore
 
 __all__ = [
     "LOCK",
@@ -148,6 +148,6 @@ __getattr__ = front_door(
         ".opening": ("has_scheme", "open_store", "shown_address"),
         ".postgres": ("PostgresStore",),
         ".revision": ("revision_of",),
-        ".sqlite": ("SqliteStore",),
+        ".sqlite.store": ("SqliteStore",),
     },
 )

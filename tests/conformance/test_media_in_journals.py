@@ -17,7 +17,7 @@ from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest
 

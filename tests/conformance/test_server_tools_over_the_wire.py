@@ -31,7 +31,7 @@ from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.run import History
 from graphloop.spending import UsageDetails
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import AnyTool, provider_tool
 from graphloop.values import (

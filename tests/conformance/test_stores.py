@@ -34,11 +34,11 @@ from graphloop.stores.base import (
     RunStatus,
     Store,
 )
-from graphloop.stores.journals import fork
+from graphloop.stores.journals import fork, those_of
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.postgres import PostgresStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.values import UserMessage, evolve
 from tests.postgres_server import database, emptied, set_clock
 from tests.sizes import sized
@@ -225,6 +225,18 @@ def test_an_unknown_run_is_an_error(open_store: Open) -> None:
     """Not an empty journal."""
     with pytest.raises(UnknownRun, match="no run 'nowhere'"):
         do(open_store().load("nowhere"))
+
+
+def test_existing_runs_are_found_in_one_look(open_store: Open) -> None:
+    """A chat asks for several runs at once, some of which do not exist."""
+    store = open_store()
+    for run_id in ("c.1", "c.2", "other"):
+        do(append_events(store, run_id, 1, event("x")))
+
+    found = do(those_of(store, ["c.1", "c.2", "c.3", "c.4"]))
+
+    assert {"c.1", "c.2"} == {*found} & {"c.1", "c.2", "c.3", "c.4"}
+    assert not do(those_of(store, []))
 
 
 def test_a_new_store_has_no_runs(open_store: Open) -> None:

@@ -51,7 +51,7 @@ from graphloop.providers import TextDelta
 from graphloop.providers.base import StreamItem, UsageSoFar
 from graphloop.run import Run
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, ToolCall, Usage
 from tests.agents import drain

@@ -24,7 +24,7 @@ from graphloop.events import Decided
 from graphloop.policy.approvals import Capability, digest, issue
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.tools.tool import Tool, ToolContext
 from graphloop.values import Message, ToolCall, ToolResult, UserMessage
 from tests.planned_model import PlannedModel

@@ -31,7 +31,7 @@ from graphloop.questions.pending import Pending, ask_key
 from graphloop.replay import replay, replay_steps
 from graphloop.run import Run, Spent
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.tools.options import EffectPolicy
 from graphloop.tools.schema import parameters_of
 from graphloop.values import ToolResult, UserMessage

@@ -18,7 +18,7 @@ from graphloop.events import Cancelled, Event, ModelReplied, Started
 from graphloop.replay import replay
 from graphloop.stores.base import Ask, Posted, ReleaseStatus
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import Usage
 from tests.agent_tree import Ledger, Plans, batch, tree

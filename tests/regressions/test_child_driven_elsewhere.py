@@ -8,7 +8,7 @@ import pytest
 
 from graphloop import END, Agent, AgentTool, EndReason, Graph, Tool
 from graphloop.own_nodes.compose import parallel
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from tests.agent_tree import Ledger, Plans, batch, tree
 

@@ -16,7 +16,7 @@ from graphloop import Agent, AgentTool, EndReason, Tool
 from graphloop.errors import RunBusy
 from graphloop.events import Event, Setup, Started
 from graphloop.stores.base import Ask, ReleaseStatus
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.mortal_store import Died, Fate, MortalSqliteStore
 from tests.planned_model import PlannedModel

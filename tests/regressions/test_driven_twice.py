@@ -13,7 +13,7 @@ from graphloop.errors import RunBusy
 from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from tests.strategies import call, reply
 

@@ -11,7 +11,7 @@ import pytest
 
 from graphloop import Agent, EndReason, Tool, ToolContext
 from graphloop.errors import Fenced
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from tests.planned_model import PlannedModel, call
 
 Execute = Callable[[dict[str, object], ToolContext], Awaitable[str]]

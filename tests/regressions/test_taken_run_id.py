@@ -12,7 +12,7 @@ from graphloop import Agent
 from graphloop.errors import StoreError
 from graphloop.stores.base import Catalog, Leases, RunRecord, RunStatus, Store
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 
 

@@ -18,7 +18,7 @@ from graphloop.errors import StoreError
 from graphloop.events import Event
 from graphloop.providers.base import StreamItem
 from graphloop.stores.base import Store
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.values import ModelRequest, UserMessage
 from tests.mortal_store import Fate, MortalSqliteStore
 from tests.planned_model import call, line

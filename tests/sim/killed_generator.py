@@ -16,7 +16,7 @@ from pathlib import Path
 from graphloop.policy.approvals import Approval
 from graphloop.providers.base import StreamItem
 from graphloop.questions.pending import Pending
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.values import ModelRequest, UserMessage
 from tests.generator_nodes import Programme, as_generator
 from tests.mortal_store import Fate, MortalSqliteStore

@@ -17,7 +17,7 @@ from pathlib import Path
 from graphloop import Agent, Tool, ToolContext
 from graphloop.effects import Place
 from graphloop.stores.base import Store
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.tools.options import EffectPolicy
 from tests.mortal_store import Fate, MortalSqliteStore
 from tests.planned_model import Line, PlannedModel, call

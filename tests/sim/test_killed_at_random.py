@@ -27,7 +27,7 @@ from graphloop.replay import replay, replay_steps
 from graphloop.run import EndReason, Run
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.values import Message, ToolResult
 from tests.forked import server
 from tests.mortal_store import Fate

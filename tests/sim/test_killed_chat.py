@@ -19,7 +19,7 @@ from graphloop.stores.base import Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.postgres.schema import opened
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.values import Message, UserMessage
 from tests.forked import server
 from tests.postgres_server import database

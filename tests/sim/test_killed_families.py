@@ -20,7 +20,7 @@ from graphloop import ToolContext, engines
 from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.postgres import PostgresStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.workers import Client, Worker
 from tests.mortal_store import Fate
 from tests.planned_model import Line, call

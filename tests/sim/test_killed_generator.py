@@ -16,7 +16,7 @@ import pytest
 from graphloop.events import CallbackReturned, Event, ModelReplied
 from graphloop.replay import replay
 from graphloop.stores.codec import Codec
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from tests.forked import server
 from tests.generator_nodes import Programme, as_generator
 from tests.sim.killed_generator import RUN, work

@@ -35,7 +35,7 @@ from graphloop.stores.base import RunRecord
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.opening import has_scheme
 from graphloop.stores.postgres import PostgresStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.values import Message, ToolResult
 from graphloop.workers import Worker
 from tests.forked import server

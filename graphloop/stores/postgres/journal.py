@@ -12,17 +12,17 @@ from ..backlog import QueueLimits, Submission
 from ..base import Posted
 from ..journals import out_of_order
 from ..rows import Addition, fenced, said_before
-from .leases import HeldRun, StoreWorker, notify
+from .leases import HeldRun, Holder, notify
 from .schema import CHANNEL, Link
 
 __all__ = [
     "append_claimed",
     "append_unclaimed",
-    "clear_refusals",
-    "place",
-    "post_answer",
-    "record_queues",
-    "record_target",
+    "forget_refusals",
+    "note_queues",
+    "note_target",
+    "place_run",
+    "post",
     "stored_text",
     "why_refused",
 ]
@@ -126,7 +126,7 @@ def _is_written(link: Link, addition: Addition, held: HeldRun) -> bool:
 
 
 def append_unclaimed(
-    link: Link, tenant: StoreWorker, addition: Addition, *, is_again: bool = False
+    link: Link, holder: Holder, addition: Addition, *, is_again: bool = False
 ) -> None:
     """Append events to a run that no other store drives; its first event creates the run.
 
@@ -143,8 +143,8 @@ def append_unclaimed(
     if row is None:
         raise out_of_order(f"run {run_id!r}", 1, seq)
     number, owner, epoch = row
-    held = tenant.held.get(run_id)
-    if (owner, epoch) != ((None, epoch) if held is None else (tenant.name, held.epoch)):
+    held = holder.held.get(run_id)
+    if (owner, epoch) != ((None, epoch) if held is None else (holder.name, held.epoch)):
         raise fenced(run_id, owner, epoch, None if held is None else held.epoch)
     (count,) = link.execute(
         "SELECT coalesce(max(seq), 0) FROM entry WHERE run = %s", (number,)
@@ -176,7 +176,7 @@ def append_unclaimed(
         notify(link)
 
 
-def post_answer(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
+def post(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
     """Store `signal`, the id and the text of an answer, unless the key has an answer already.
 
     The statement locks the run's row first, as `leases.release_run` does: of an answer and a
@@ -196,14 +196,14 @@ def post_answer(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> P
     return said_before(first, signal_id)
 
 
-def record_target(link: Link, run_id: str, target: str) -> None:
+def note_target(link: Link, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     known = "UPDATE run SET target = %s WHERE run_id = %s AND begun"
     if not link.execute(known, (target, run_id)).rowcount:
         raise _unknown(run_id)
 
 
-def record_queues(link: Link, queues: Mapping[str, QueueLimits]) -> None:
+def note_queues(link: Link, queues: Mapping[str, QueueLimits]) -> None:
     """Store the limits and weights of queues."""
     link.cursor().executemany(
         "INSERT INTO queue(name, running, weights) VALUES(%s, %s, %s) ON CONFLICT(name) "
@@ -215,7 +215,7 @@ def record_queues(link: Link, queues: Mapping[str, QueueLimits]) -> None:
     )
 
 
-def place(link: Link, run_id: str) -> None:
+def place_run(link: Link, run_id: str) -> None:
     """Let the workers of the root's agent take a child run, in its root's place in line."""
     placed = link.execute(
         "UPDATE run c SET agent = r.agent, tenant = r.tenant, priority = r.priority, "
@@ -229,7 +229,7 @@ def place(link: Link, run_id: str) -> None:
         raise _unknown(run_id)
 
 
-def clear_refusals(link: Link, revisions: Collection[str]) -> None:
+def forget_refusals(link: Link, revisions: Collection[str]) -> None:
     """Forget the refusals of blocked runs that have one of these revisions."""
     for revision in revisions:
         link.execute(

@@ -30,14 +30,14 @@ from .schema import CHANNEL, LOCK_CLASS, Link
 
 __all__ = [
     "HeldRun",
-    "StoreWorker",
+    "Holder",
     "beat",
-    "claim_run",
+    "claim",
     "end_row",
-    "give_run_back",
+    "give_back",
     "interrupt",
     "notify",
-    "release_run",
+    "release",
     "sweep",
     "take_row",
 ]
@@ -79,7 +79,7 @@ class HeldRun(Struct, frozen=True, gc=False):
 
 
 @final
-class StoreWorker:
+class Holder:
     """The identity of one store object in the database, and the claims of its drivers.
 
     Only the writing thread changes it, after a transaction.
@@ -111,26 +111,26 @@ class StoreWorker:
         self.is_registered = False
 
 
-def take_row(link: Link, tenant: StoreWorker) -> None:
+def take_row(link: Link, holder: Holder) -> None:
     """Insert the worker's row and take its session lock, unless the worker has a row.
 
     A worker whose row is gone was declared dead, and goes on under a new name only.
     """
-    known = link.execute("SELECT 1 FROM worker WHERE name = %s FOR KEY SHARE", (tenant.name,))
+    known = link.execute("SELECT 1 FROM worker WHERE name = %s FOR KEY SHARE", (holder.name,))
     if known.fetchone() is not None:
         return
-    tenant.rename()
+    holder.rename()
     row = link.execute(
         "INSERT INTO worker(name, lease_s, beat, serves) VALUES(%s, %s, now_s(), %s) "
         "RETURNING lock_id",
-        (tenant.name, tenant.lease_s, encode(tenant.serves).decode()),
+        (holder.name, holder.lease_s, encode(holder.serves).decode()),
     ).fetchone()
     assert row is not None, "an INSERT returns its row"
     link.execute("SELECT pg_advisory_lock(%s, %s)", (LOCK_CLASS, row[0]))
-    tenant.is_registered = True
+    holder.is_registered = True
 
 
-def beat(link: Link, tenant: StoreWorker) -> bool:
+def beat(link: Link, holder: Holder) -> bool:
     """Tell that the worker is live; False if it was declared dead.
 
     A new session takes the lock again, which the end of the old one has freed.
@@ -138,32 +138,32 @@ def beat(link: Link, tenant: StoreWorker) -> bool:
     taken = link.execute(
         "UPDATE worker SET beat = now_s(), lease_s = %s WHERE name = %s "
         "AND (pg_try_advisory_lock(%s, lock_id)) RETURNING 1",
-        (tenant.lease_s, tenant.name, LOCK_CLASS),
+        (holder.lease_s, holder.name, LOCK_CLASS),
     ).fetchone()
     return taken is not None
 
 
-def claim_run(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun:
-    """Make the tenant the owner of a run, and return the claim.
+def claim(link: Link, holder: Holder, run_id: str) -> HeldRun:
+    """Make the holder the owner of a run, and return the claim.
 
     A single statement does it if the worker has its row, the run no owner, and its queue no limit.
 
     Raises:
         RunBusy: a live worker owns the run, or its queue is full (`QueueFull`).
     """
-    if (held := _claimed(link, tenant, run_id, has_room=False)) is not None:
+    if (held := _claimed(link, holder, run_id, has_room=False)) is not None:
         return held
     with link.transaction():
-        return _claim_with_care(link, tenant, run_id)
+        return _claim_with_care(link, holder, run_id)
 
 
-def _claim_with_care(link: Link, tenant: StoreWorker, run_id: str) -> HeldRun:
-    take_row(link, tenant)
+def _claim_with_care(link: Link, holder: Holder, run_id: str) -> HeldRun:
+    take_row(link, holder)
     _refuse_full(link, run_id)
-    if (held := _claimed(link, tenant, run_id)) is not None:
+    if (held := _claimed(link, holder, run_id)) is not None:
         return held
     sweep(link)
-    if (held := _claimed(link, tenant, run_id)) is not None:
+    if (held := _claimed(link, holder, run_id)) is not None:
         return held
     row = link.execute("SELECT owner FROM run WHERE run_id = %s", (run_id,)).fetchone()
     raise RunBusy(
@@ -194,34 +194,32 @@ def _refuse_full(link: Link, run_id: str) -> None:
     refuse_full(run_id, name, running, under_way)
 
 
-def _claimed(
-    link: Link, tenant: StoreWorker, run_id: str, *, has_room: bool = True
-) -> HeldRun | None:
-    given = {"name": tenant.name, "run_id": run_id, "has_room": has_room}
+def _claimed(link: Link, holder: Holder, run_id: str, *, has_room: bool = True) -> HeldRun | None:
+    given = {"name": holder.name, "run_id": run_id, "has_room": has_room}
     row = link.execute(CLAIM, given).fetchone()
     return None if row is None else HeldRun(row[0], row[1])
 
 
-def release_run(
-    link: Link, tenant: StoreWorker, run_id: str, standing: LeftAs | None, *, is_again: bool = False
+def release(
+    link: Link, holder: Holder, run_id: str, standing: LeftAs | None, *, is_again: bool = False
 ) -> None:
-    """End the tenant's claim, and store the status unless it is None.
+    """End the holder's claim, and store the status unless it is None.
 
     The row is locked first, by a statement of its own: the next statement then sees each answer
     whose transaction held the lock before (`journal.post_answer`). So no wake-up is lost.
 
     Args:
         link: the connection.
-        tenant: the store object.
+        holder: the store object.
         run_id: the run's id.
         standing: the status to store; None leaves it unchanged.
         is_again: whether an attempt before may have been committed without an answer.
 
     Raises:
-        StoreError: the tenant has not claimed the run.
+        StoreError: the holder has not claimed the run.
         Fenced: the claim is lost.
     """
-    held = tenant.held.get(run_id)
+    held = holder.held.get(run_id)
     if held is None:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
     if "/" in run_id:  # In one order, those above first, as every writer locks a family.
@@ -234,12 +232,12 @@ def release_run(
     ).fetchone()
     gone = None, 0, False, b"[]", "", "ready", b"[]"
     owner, epoch, begun, refusals, agent, status, asked = row or gone
-    if (owner, epoch) != (tenant.name, held.epoch):
+    if (owner, epoch) != (holder.name, held.epoch):
         if is_again and owner is None and epoch in (0, held.epoch):
             return
         raise fenced(run_id, owner, epoch, held.epoch)
     if standing is None:
-        give_run_back(link, tenant, held)
+        give_back(link, holder, held)
         return
     told, others, asks = standing.refusal, refusals_in(refusals), encode(standing.asks)
     # This machine's clock has stamped the question: the server's clock counts only the rest.
@@ -254,7 +252,7 @@ def release_run(
             "asks": asks,
             "refusals": encode(() if told is None else refusals_after(others, told)),
             "ending": standing.ending,
-            "wake": None if wakes is None else wakes - tenant.clock(),
+            "wake": None if wakes is None else wakes - holder.clock(),
             "status": standing.status,
             "seen": standing.seen,
             "number": held.number,
@@ -290,30 +288,30 @@ def _wake_above(link: Link, run_id: str, epoch: int) -> None:
         notify(link)
 
 
-def give_run_back(link: Link, tenant: StoreWorker, held: HeldRun) -> None:
+def give_back(link: Link, holder: Holder, held: HeldRun) -> None:
     """End a claim without a change of the run's status."""
     link.execute(
         "UPDATE run SET owner = NULL WHERE number = %s AND owner = %s AND epoch = %s",
-        (held.number, tenant.name, held.epoch),
+        (held.number, holder.name, held.epoch),
     )
     _forget_empty(link, held.number)
 
 
-def interrupt(link: Link, tenant: StoreWorker, left: Iterable[HeldRun]) -> None:
+def interrupt(link: Link, holder: Holder, left: Iterable[HeldRun]) -> None:
     """Free the runs of drivers of this process that have gone without a release."""
     for held in sorted(left, key=lambda held: held.number):
         link.execute(
             "UPDATE run SET owner = NULL, epoch = epoch + 1, status = 'interrupted', asks = '[]' "
             "WHERE number = %s AND owner = %s AND epoch = %s",
-            (held.number, tenant.name, held.epoch),
+            (held.number, holder.name, held.epoch),
         )
         _forget_empty(link, held.number)
     notify(link)
 
 
-def end_row(link: Link, tenant: StoreWorker) -> None:
+def end_row(link: Link, holder: Holder) -> None:
     """Delete the worker's row, because its store closes, and free its runs."""
-    link.execute("DELETE FROM worker WHERE name = %s", (tenant.name,))
+    link.execute("DELETE FROM worker WHERE name = %s", (holder.name,))
     sweep(link)
 
 

@@ -12,10 +12,10 @@ from ..base import Change
 from ..beginnings import PART
 from ..diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
 from ..rows import NAMED_MAX, family_of, reason_in
-from .leases import StoreWorker, take_row
+from .leases import Holder, take_row
 from .schema import Link
 
-__all__ = ["attend_to", "change_fleet_meters", "delete_old", "surveyed"]
+__all__ = ["attend", "change_meters", "prune_families", "survey_of"]
 
 # ruff: noqa: S608 - the queries are made of constants
 
@@ -104,7 +104,7 @@ REFERENCES: Final[LiteralString] = (
 IS_PART: Final[LiteralString] = "(substr(data, 1, length(%(part)s::bytea)) = %(part)s)"
 
 
-def surveyed(link: Link) -> Survey:
+def survey_of(link: Link) -> Survey:
     """Return the state of the store, from one snapshot."""
     (now,) = link.execute("SELECT now_s()").fetchone() or (0.0,)
     statuses = link.execute(STATUSES).fetchall()
@@ -129,17 +129,17 @@ def surveyed(link: Link) -> Survey:
     )
 
 
-def attend_to(link: Link, tenant: StoreWorker, agents: Mapping[str, str]) -> None:
+def attend(link: Link, holder: Holder, agents: Mapping[str, str]) -> None:
     """Note which agents' runs the workers of a store object take."""
-    tenant.serves.update(agents)
-    take_row(link, tenant)
+    holder.serves.update(agents)
+    take_row(link, holder)
     link.execute(
         "UPDATE worker SET serves = %s WHERE name = %s",
-        (encode(tenant.serves).decode(), tenant.name),
+        (encode(holder.serves).decode(), holder.name),
     )
 
 
-def change_fleet_meters(link: Link, names: Collection[str], change: Change[T]) -> T:
+def change_meters(link: Link, names: Collection[str], change: Change[T]) -> T:
     """Change meters whose rows no other transaction changes meanwhile.
 
     The time is read once the rows are locked: a later transaction has no earlier time.
@@ -160,7 +160,7 @@ def change_fleet_meters(link: Link, names: Collection[str], change: Change[T]) -
     return result
 
 
-def delete_old(link: Link, older_s: float, limit: int) -> int:
+def prune_families(link: Link, older_s: float, limit: int) -> int:
     """Delete old families that are over, with the media that no other run shows.
 
     The parts of conversations stay (`beginnings.py`), and what they show: a store object that is

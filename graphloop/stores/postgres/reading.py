@@ -30,15 +30,15 @@ T = TypeVar("T")
 
 __all__ = [
     "Readers",
-    "found_record",
-    "known_ids",
-    "known_runs",
-    "listed_runs",
-    "load_events",
-    "posted_answers",
-    "posted_commands",
-    "waiting_ids",
-    "wanted_page",
+    "commands_to",
+    "existing",
+    "one_record",
+    "overview",
+    "page_of",
+    "read_journal",
+    "ready",
+    "run_ids",
+    "signals",
 ]
 
 RECORDS: Final[LiteralString] = (
@@ -141,7 +141,9 @@ CHAIN: Final[LiteralString] = (
 """A blob, and all parts of a conversation before it: a part begins with `{"before":"sha256:…"`."""
 
 
-def load_events(link: Link, codec: Codec, beginnings: Beginnings, run_id: str) -> tuple[Event, ...]:
+def read_journal(
+    link: Link, codec: Codec, beginnings: Beginnings, run_id: str
+) -> tuple[Event, ...]:
     """Return the events of a run after checking each; an empty tuple if the run does not exist.
 
     Media of a run that is deleted just then are missing: a snapshot would cost each leg two waits.
@@ -164,14 +166,14 @@ def _blob(link: Link, known: dict[str, bytes], digest: str) -> bytes:
     return checked_blob(digest, known.get(digest), "the store's table `blob`")
 
 
-def known_ids(link: Link) -> list[str]:
+def run_ids(link: Link) -> list[str]:
     """Return the ids of all runs with events, in the order of code points."""
     return [
         run_id for (run_id,) in link.execute("SELECT run_id FROM run WHERE begun ORDER BY run_id")
     ]
 
 
-def posted_answers(link: Link, run_id: str) -> Mapping[str, str]:
+def signals(link: Link, run_id: str) -> Mapping[str, str]:
     """Map the key of each answered question of a run to the accepted answer."""
     rows = link.execute(
         "SELECT key, data FROM signal WHERE run = (SELECT number FROM run WHERE run_id = %s) "
@@ -181,7 +183,7 @@ def posted_answers(link: Link, run_id: str) -> Mapping[str, str]:
     return dict(rows)
 
 
-def posted_commands(link: Link, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
+def commands_to(link: Link, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
     """Map the id of each of these runs that has commands to them, by key."""
     found: dict[str, dict[str, str]] = {}
     for run_id, key, data in link.execute(
@@ -193,7 +195,7 @@ def posted_commands(link: Link, run_ids: Collection[str]) -> Mapping[str, Mappin
     return found
 
 
-def listed_runs(link: Link, root: str | None) -> Sequence[RunRecord]:
+def overview(link: Link, root: str | None) -> Sequence[RunRecord]:
     """Return the records of all runs with events, in the order of their creation.
 
     With a `root`, the result has only that run and its descendants.
@@ -204,13 +206,13 @@ def listed_runs(link: Link, root: str | None) -> Sequence[RunRecord]:
     return records_of(rows, root)
 
 
-def known_runs(link: Link, run_ids: Collection[str]) -> Collection[str]:
+def existing(link: Link, run_ids: Collection[str]) -> Collection[str]:
     """Return those of these runs that have an event."""
-    asked = "SELECT run_id FROM run WHERE next_seq > 1 AND run_id = ANY(%s)"
+    asked = "SELECT run_id FROM run WHERE begun AND run_id = ANY(%s)"
     return {run_id for (run_id,) in link.execute(asked, ([*run_ids],))}
 
 
-def found_record(link: Link, run_id: str) -> RunRecord | None:
+def one_record(link: Link, run_id: str) -> RunRecord | None:
     """Return the record of one run; None if the run does not exist."""
     # With its parent, whose id the record tells if the parent exists.
     ids = run_id, run_id.rpartition("/")[0]
@@ -218,7 +220,7 @@ def found_record(link: Link, run_id: str) -> RunRecord | None:
     return found[0] if found else None
 
 
-def wanted_page(
+def page_of(
     link: Link, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
 ) -> Sequence[RunRecord]:
     """Return a page of a listing.
@@ -246,7 +248,7 @@ def wanted_page(
     return records_of(rows, None, cut=True)
 
 
-def waiting_ids(
+def ready(
     link: Link,
     graphs: Collection[str],
     limit: int,

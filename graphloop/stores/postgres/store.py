@@ -28,11 +28,11 @@ from ..codec import Codec
 from ..diagnosis import Survey
 from ..rows import Addition, addition_of, left_as
 from . import journal, leases, operating, reading
-from .leases import HeldRun, StoreWorker
+from .leases import HeldRun, Holder
 from .reading import Readers
 from .relay import PostgresRelay
 from .schema import Link, place_of, tell_engine
-from .writer import Job, PostgresWriter, QueuedAppend
+from .writer import Job, QueuedAppend, Writer
 
 __all__ = ["PostgresStore"]
 
@@ -77,8 +77,8 @@ class PostgresStore:
         self._place = place_of(dsn)
         self._dsn = dsn
         self._codec, self._beginnings = codec or Codec(), Beginnings()
-        self._tenant = StoreWorker(lease_s, clock)
-        self._writer = PostgresWriter(dsn, self._tenant, patience_s)
+        self._holder = Holder(lease_s, clock)
+        self._writer = Writer(dsn, self._holder, patience_s)
         self._readers = Readers(dsn, patience_s)
         weakref.finalize(self, self._writer.stop)
         self._relay = PostgresRelay(dsn)
@@ -107,8 +107,8 @@ class PostgresStore:
         """
         addition = self._addition(run_id, seq, events)
         job: QueuedAppend | Job[None]
-        if (held := self._tenant.held.get(run_id)) is None:
-            job = Job(run_id, partial(_append_all, tenant=self._tenant, additions=[addition]))
+        if (held := self._holder.held.get(run_id)) is None:
+            job = Job(run_id, partial(_append_all, holder=self._holder, additions=[addition]))
         else:
             job = QueuedAppend(addition, held)
         if addition.blobs:
@@ -120,7 +120,7 @@ class PostgresStore:
         """Save a new journal for each run id, all in one transaction."""
         additions = [self._addition(run_id, 1, events) for run_id, events in journals.items()]
         if additions:
-            work = partial(_append_all, tenant=self._tenant, additions=additions)
+            work = partial(_append_all, holder=self._holder, additions=additions)
             await self._queued(Job(additions[0].run_id, work))
 
     def _wrote(self, blobs: Collection[str], future: Future[None]) -> None:
@@ -134,7 +134,7 @@ class PostgresStore:
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
         events = await self._read(
-            lambda link: reading.load_events(link, self._codec, self._beginnings, run_id)
+            lambda link: reading.read_journal(link, self._codec, self._beginnings, run_id)
         )
         if not events:
             raise UnknownRun(f"no run {run_id!r} in {self._place}")
@@ -142,32 +142,32 @@ class PostgresStore:
 
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs that have an event, in alphabetical order."""
-        return await self._read(reading.known_ids)
+        return await self._read(reading.run_ids)
 
     async def claim(self, run_id: str) -> None:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
-        tenant = self._tenant
-        tenant.claims.take(run_id)
+        holder = self._holder
+        holder.claims.take(run_id)
 
         def work(link: Link, _: bool) -> HeldRun:  # noqa: FBT001 - the parameter of a callback
-            return leases.claim_run(link, tenant, run_id)
+            return leases.claim(link, holder, run_id)
 
         def undo(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            if (held := tenant.held.get(run_id)) is not None:
-                leases.give_run_back(link, tenant, held)
+            if (held := holder.held.get(run_id)) is not None:
+                leases.give_back(link, holder, held)
 
         def undone(_: None) -> None:
-            tenant.held.pop(run_id, None)
+            holder.held.pop(run_id, None)
 
         try:
-            known = partial(tenant.held.__setitem__, run_id)
+            known = partial(holder.held.__setitem__, run_id)
             await self._queued(Job(run_id, work, known, is_single=True))
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 # The cancelled caller does not know of the claim, so the store undoes it.
                 with suppress(StoreError):
                     self._writer.put(Job(run_id, undo, undone))
-            tenant.claims.give_back(run_id)
+            holder.claims.give_back(run_id)
             raise
 
     async def release(  # noqa: PLR0913 - each is a column of the run's row
@@ -185,38 +185,38 @@ class PostgresStore:
 
         If the write fails, this call raises, and the run is interrupted.
         """
-        tenant = self._tenant
-        now = tenant.clock()
+        holder = self._holder
+        now = holder.clock()
         standing = left_as(
             status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal, ending=ending
         )
 
         def work(link: Link, is_again: bool) -> None:  # noqa: FBT001 - a callback
-            leases.release_run(link, tenant, run_id, standing, is_again=is_again)
+            leases.release(link, holder, run_id, standing, is_again=is_again)
 
         def released(_: None) -> None:
-            tenant.held.pop(run_id, None)
+            holder.held.pop(run_id, None)
 
         try:
             await self._queued(Job(run_id, work, released))
         finally:
-            tenant.claims.give_back(run_id)
+            holder.claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Store an answer to the question `key` of a run, unless the question has an answer."""
 
         def work(link: Link, _: bool) -> Posted:  # noqa: FBT001 - the parameter of a callback
-            return journal.post_answer(link, run_id, key, (signal_id, data))
+            return journal.post(link, run_id, key, (signal_id, data))
 
         return await self._queued(Job(run_id, work, is_single=True))
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
-        return await self._read(partial(reading.posted_answers, run_id=run_id))
+        return await self._read(partial(reading.signals, run_id=run_id))
 
     async def record(self, run_id: str) -> RunRecord:
         """Return the record of one run."""
-        record = await self._read(partial(reading.found_record, run_id=run_id))
+        record = await self._read(partial(reading.one_record, run_id=run_id))
         if record is None:
             raise UnknownRun(f"no run {run_id!r} in {self._place}")
         return record
@@ -226,17 +226,17 @@ class PostgresStore:
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
         return await self._read(
-            lambda link: reading.wanted_page(link, statuses, graph, after=after, limit=limit),
+            lambda link: reading.page_of(link, statuses, graph, after=after, limit=limit),
             in_snapshot=True,
         )
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
-        return await self._read(partial(reading.listed_runs, root=root))
+        return await self._read(partial(reading.overview, root=root))
 
     async def existing(self, run_ids: Collection[str]) -> Collection[str]:
         """Return those of these runs that have an event."""
-        return await self._read(partial(reading.known_runs, run_ids=run_ids))
+        return await self._read(partial(reading.existing, run_ids=run_ids))
 
     async def ready(
         self,
@@ -250,14 +250,14 @@ class PostgresStore:
         """Return ids of runs that a driver could take further now, at most `limit`."""
 
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
-            return reading.waiting_ids(link, graphs, limit, revisions, queue, pinned=pinned)
+            return reading.ready(link, graphs, limit, revisions, queue, pinned=pinned)
 
         return await self._queued(Job("", work, is_single=True))
 
     async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""
         addition = replace(self._addition(started.run_id, 1, (started,)), place=place)
-        work = partial(_append_all, tenant=self._tenant, additions=[addition])
+        work = partial(_append_all, holder=self._holder, additions=[addition])
         await self._queued(
             Job(started.run_id, work, lambda _: self._beginnings.saved(addition.blobs))
         )
@@ -266,7 +266,7 @@ class PostgresStore:
         """Keep the limits and weights of these queues for all processes; the last call counts."""
 
         def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            journal.record_queues(link, queues)
+            journal.note_queues(link, queues)
 
         await self._queued(Job("", work))
 
@@ -274,7 +274,7 @@ class PostgresStore:
         """Let drivers take a child run without its parent, in its root's place in line."""
 
         def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            journal.place(link, run_id)
+            journal.place_run(link, run_id)
 
         await self._queued(Job(run_id, work))
 
@@ -282,13 +282,13 @@ class PostgresStore:
         """Forget the refusals of blocked runs that have one of these revisions."""
 
         def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            journal.clear_refusals(link, revisions)
+            journal.forget_refusals(link, revisions)
 
         await self._queued(Job("", work))
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
-        return await self._read(partial(reading.posted_commands, run_ids=run_ids))
+        return await self._read(partial(reading.commands_to, run_ids=run_ids))
 
     async def woken(self) -> None:
         """Wait until a process tells that a run may wait for a driver, or has got a command."""
@@ -319,7 +319,7 @@ class PostgresStore:
         """Record the target of `graphloop run` that started the run."""
 
         def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            journal.record_target(link, run_id, target)
+            journal.note_target(link, run_id, target)
 
         await self._queued(Job(run_id, work))
 
@@ -327,7 +327,7 @@ class PostgresStore:
         """Change meters, while no other process does, and return the second result of `change`."""
 
         def work(link: Link, _: bool) -> T:  # noqa: FBT001 - the parameter of a callback
-            return operating.change_fleet_meters(link, names, change)
+            return operating.change_meters(link, names, change)
 
         return await self._queued(Job("", work))
 
@@ -335,19 +335,19 @@ class PostgresStore:
         """Note for surveys which agents' runs a worker of this store object takes."""
 
         def work(link: Link, _: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            operating.attend_to(link, self._tenant, agents)
+            operating.attend(link, self._holder, agents)
 
         await self._queued(Job("", work))
 
     async def survey(self) -> Survey:
         """Return the state of the store."""
-        return await self._read(operating.surveyed, in_snapshot=True)
+        return await self._read(operating.survey_of, in_snapshot=True)
 
     async def prune(self, older_s: float, limit: int) -> int:
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
 
         def work(link: Link, _: bool) -> int:  # noqa: FBT001 - the parameter of a callback
-            return operating.delete_old(link, older_s, limit)
+            return operating.prune_families(link, older_s, limit)
 
         return await self._queued(Job("", work))
 
@@ -363,8 +363,8 @@ def _append_all(
     link: Link,
     is_again: bool,  # noqa: FBT001 - the parameter of a callback
     *,
-    tenant: StoreWorker,
+    holder: Holder,
     additions: Sequence[Addition],
 ) -> None:
     for addition in additions:
-        journal.append_unclaimed(link, tenant, addition, is_again=is_again)
+        journal.append_unclaimed(link, holder, addition, is_again=is_again)

@@ -2,7 +2,7 @@
 
 Any number of tasks, on any event loop, queue jobs. The thread writes all appends that wait in one
 statement, for all runs of the process, and other jobs in one transaction, each with a savepoint. It
-beats for its tenant, and hears from other processes that a run waits for a driver.
+beats for its holder, and hears from other processes that a run waits for a driver.
 
 A connection that breaks is opened again, and the jobs are done again: an append that was committed
 without an answer is known by its number and its bytes.
@@ -29,10 +29,10 @@ from psycopg.pq import TransactionStatus
 from ...errors import GraphloopError, StoreError
 from ..rows import Addition
 from . import journal, leases
-from .leases import HeldRun, StoreWorker
+from .leases import HeldRun, Holder
 from .schema import CHANNEL, Link, opened, place_of, told
 
-__all__ = ["Job", "PostgresWriter", "QueuedAppend", "persist"]
+__all__ = ["Job", "QueuedAppend", "Writer", "persist"]
 
 T = TypeVar("T")
 
@@ -140,18 +140,18 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
 
 
 @final
-class PostgresWriter:
+class Writer:
     """Does all writes to a database in one thread, which starts with the first job.
 
     Args:
         dsn: the database.
-        tenant: the store object for which the thread beats.
+        holder: the store object for which the thread beats.
         patience_s: the seconds to wait for a database that has gone away.
     """
 
-    def __init__(self, dsn: str, tenant: StoreWorker, patience_s: float) -> None:
+    def __init__(self, dsn: str, holder: Holder, patience_s: float) -> None:
         self._dsn = dsn
-        self._tenant = tenant
+        self._holder = holder
         self._patience_s = patience_s
         self._jobs: deque[Queued] = deque()
         self._lock = threading.Lock()
@@ -238,7 +238,7 @@ class PostgresWriter:
         sources: list[socket.socket | Link] = [ear]
         if self._link is not None and not self._link.closed:
             sources.append(self._link)
-        if self._tenant.is_registered:
+        if self._holder.is_registered:
             rest_s = max(0.0, self._beat_at - time.monotonic())
         readable, _, _ = select.select(sources, [], [], rest_s)
         if ear in readable:
@@ -282,8 +282,8 @@ class PostgresWriter:
         link.add_notify_handler(lambda _: self._wake())
         try:
             link.execute(f"LISTEN {CHANNEL}")  # pyright: ignore[reportArgumentType]
-            if self._tenant.is_registered:
-                leases.beat(link, self._tenant)  # The end of the last session has freed its lock.
+            if self._holder.is_registered:
+                leases.beat(link, self._holder)  # The end of the last session has freed its lock.
         except BaseException:
             link.close()
             raise
@@ -332,7 +332,7 @@ class PostgresWriter:
         )
 
         def work() -> Sequence[Job[Any]]:
-            end = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE / 2
+            end = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE / 2
             for number, job in enumerate(todo, 1):
                 job.do(link, is_again=is_again)
                 if time.monotonic() >= end:
@@ -346,32 +346,32 @@ class PostgresWriter:
 
     def _beat(self) -> None:
         """Tell the database that this worker is live, if it is time."""
-        if not self._tenant.is_registered or time.monotonic() < self._beat_at:
+        if not self._holder.is_registered or time.monotonic() < self._beat_at:
             return
-        self._beat_at = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE
+        self._beat_at = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE
         self._attempt([], self._beat_on)
 
     def _beat_on(self, link: Link, _: Sequence[Queued], __: bool) -> None:  # noqa: FBT001
         left = {
             run_id: held
-            for run_id, held in self._tenant.held.items()
-            if not self._tenant.claims.is_live(run_id)
+            for run_id, held in self._holder.held.items()
+            if not self._holder.claims.is_live(run_id)
         }
         if left:
-            freed = partial(leases.interrupt, link, self._tenant, left.values())
+            freed = partial(leases.interrupt, link, self._holder, left.values())
             _again(freed, link.transaction)
         for run_id in left:
-            del self._tenant.held[run_id]
-        if not leases.beat(link, self._tenant):
-            LOG.warning("%s was declared dead, and its runs go on elsewhere", self._tenant.name)
-            self._tenant.rename()
+            del self._holder.held[run_id]
+        if not leases.beat(link, self._holder):
+            LOG.warning("%s was declared dead, and its runs go on elsewhere", self._holder.name)
+            self._holder.rename()
 
     def _close(self) -> None:
         self._wake()
         if self._link is not None:
             with suppress(psycopg.Error), self._link.transaction():
-                if self._tenant.is_registered:
-                    leases.end_row(self._link, self._tenant)
+                if self._holder.is_registered:
+                    leases.end_row(self._link, self._holder)
             self._link.close()
         if self._bell is not None:
             self._bell.close()

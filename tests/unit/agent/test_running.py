@@ -33,7 +33,7 @@ from graphloop.run import evolve
 from graphloop.stores.base import Store
 from graphloop.stores.codec import Codec
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import (
     AssistantMessage,

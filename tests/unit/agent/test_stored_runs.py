@@ -21,7 +21,7 @@ from graphloop.providers.script import Entry
 from graphloop.stores.base import Ask, RunRecord, Store
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import ToolSpec
 from tests.agents import ticking

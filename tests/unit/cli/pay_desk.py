@@ -8,7 +8,7 @@ import re
 from graphloop.cli.errors import Status
 from graphloop.stores.base import Ask, Refusal, ReleaseStatus
 from graphloop.stores.opening import open_store
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from tests.unit.cli.command_line import shown, write
 
 GATED = """

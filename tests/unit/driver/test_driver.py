@@ -33,7 +33,7 @@ from graphloop.replay import replay
 from graphloop.run import Run
 from graphloop.stores.base import Store
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import NOT_DONE, UNKNOWN, Found
 from graphloop.tools.options import EffectPolicy, Reconcile, Reconciliation

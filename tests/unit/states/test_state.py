@@ -39,7 +39,7 @@ from graphloop.states.state import (
 )
 from graphloop.stores.base import Store
 from graphloop.stores.opening import open_store
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from tests.for_each import for_each
 from tests.own_nodes import Billing, Open, Ticket, judge, route

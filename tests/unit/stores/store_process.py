@@ -22,7 +22,7 @@ from graphloop.events import Cancelled, Event
 from graphloop.stores.base import Store
 from graphloop.stores.file_lock import FileLock
 from graphloop.stores.jsonl import JsonlStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 
 RUNS = ("a", "b", "c")
 

@@ -17,7 +17,7 @@ from graphloop.stores.base import Store
 from graphloop.stores.journals import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 
 MAKERS: list[Callable[[Path], Store]] = [
     lambda path: MemoryStore(),

@@ -12,7 +12,7 @@ from graphloop.events import Setup, Started
 from graphloop.stores.codec import Codec
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.opening import open_store, shown_address
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from tests.unit.stores.store_process import append_events
 
 

@@ -25,9 +25,9 @@ from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores import open_store
 from graphloop.stores.base import Ask
 from graphloop.stores.postgres import PostgresStore, schema
-from graphloop.stores.postgres.leases import StoreWorker
+from graphloop.stores.postgres.leases import Holder
 from graphloop.stores.postgres.schema import Link, opened
-from graphloop.stores.postgres.writer import Job, PostgresWriter
+from graphloop.stores.postgres.writer import Job, Writer
 from tests.postgres_server import Missing, Server, database, set_clock
 
 ASK = Ask("c0.0", "approval", "pay", "{}", "t")
@@ -185,8 +185,8 @@ async def test_a_claimed_append_leaves_no_gap(dsn: str) -> None:
 
 def test_a_transaction_ends_before_the_next_beat_is_late(dsn: str) -> None:
     """A beat behind hundreds of claims came after the lease; then all of them were fenced."""
-    worker, is_queued = StoreWorker(lease_s=1e-9, clock=time.time), Flag()
-    writer = PostgresWriter(dsn, worker, patience_s=1.0)
+    worker, is_queued = Holder(lease_s=1e-9, clock=time.time), Flag()
+    writer = Writer(dsn, worker, patience_s=1.0)
 
     def work(link: Link, _: bool) -> str:
         is_queued.wait()

@@ -17,7 +17,7 @@ import pytest
 from graphloop.errors import ConfigError, Fenced, RunBusy, StoreError
 from graphloop.events import Cancelled
 from graphloop.stores.base import Ask
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 from tests.sizes import sized
 from tests.unit.stores.store_process import RUNS, append_events, hear, process, tell
 

@@ -14,14 +14,14 @@ from sqlite3 import Connection
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite_direct import COMMITS_MAX, THREAD_COMMITS
-from graphloop.stores.sqlite_leases import Tenant
-from graphloop.stores.sqlite_schema import Durability, commits_need_lock
-from graphloop.stores.sqlite_writer import Writer
+from graphloop.stores.sqlite.direct import COMMITS_MAX, THREAD_COMMITS
+from graphloop.stores.sqlite.leases import Holder
+from graphloop.stores.sqlite.schema import Durability, commits_need_lock
+from graphloop.stores.sqlite.writer import Writer
 
 
 def writer_of(path: Path, durability: Durability = "process") -> Writer:
-    return Writer(path / "runs.db", durability, Tenant(30.0, lambda: 1.0))
+    return Writer(path / "runs.db", durability, Holder(30.0, lambda: 1.0))
 
 
 def insert(number: int, threads: list[int]) -> Callable[[Connection], None]:

@@ -9,11 +9,11 @@ import pytest
 
 from graphloop.errors import StoreError
 from graphloop.stores.rows import Addition
-from graphloop.stores.sqlite_journal import append
-from graphloop.stores.sqlite_leases import Tenant, claim
-from graphloop.stores.sqlite_schema import open_writer
+from graphloop.stores.sqlite.journal import append
+from graphloop.stores.sqlite.leases import Holder, claim
+from graphloop.stores.sqlite.schema import open_writer
 
-TENANT = Tenant(30.0, lambda: 7.0)
+HOLDER = Holder(30.0, lambda: 7.0)
 
 
 def test_an_entry_has_its_number_its_kind_and_its_time(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_an_entry_has_its_number_its_kind_and_its_time(tmp_path: Path) -> None:
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
         append(
             connection,
-            TENANT,
+            HOLDER,
             [Addition("r", 1, (("Started", b"one"), ("X", b"")), "g")],
         )
 
@@ -37,17 +37,17 @@ def test_an_entry_has_its_number_its_kind_and_its_time(tmp_path: Path) -> None:
 def test_a_taken_run_id_is_told_from_a_second_writer(tmp_path: Path) -> None:
     """They are mended differently."""
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
-        append(connection, TENANT, [Addition("r", 1, (("Started", b"one"),))])
+        append(connection, HOLDER, [Addition("r", 1, (("Started", b"one"),))])
 
         with pytest.raises(StoreError, match="the next is number 2, not 1: this run id is taken"):
-            append(connection, TENANT, [Addition("r", 1, (("Started", b"two"),))])
+            append(connection, HOLDER, [Addition("r", 1, (("Started", b"two"),))])
         with pytest.raises(StoreError, match="number 2, not 3: another driver is writing to it"):
-            append(connection, TENANT, [Addition("r", 3, (("Started", b"two"),))])
+            append(connection, HOLDER, [Addition("r", 3, (("Started", b"two"),))])
 
 
 def test_the_first_append_of_a_claim_changes_only_its_own_run(tmp_path: Path) -> None:
     """Two drivers of two runs have the same epoch, and each is at its first event."""
-    mine, other = Tenant(30.0, lambda: 7.0), Tenant(90.0, lambda: 9.0)
+    mine, other = Holder(30.0, lambda: 7.0), Holder(90.0, lambda: 9.0)
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
         other.epochs["other"] = claim(connection, other, "other")
         mine.epochs["mine"] = claim(connection, mine, "mine")

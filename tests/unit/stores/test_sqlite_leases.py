@@ -1,4 +1,4 @@
-"""The fence: which tenant may write to which run (claims as a whole are test_sqlite's)."""
+"""The fence: which holder may write to which run (claims as a whole are test_sqlite's)."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 
 from graphloop.errors import Fenced, RunBusy
 from graphloop.stores.rows import LeftAs
-from graphloop.stores.sqlite import SqliteStore
-from graphloop.stores.sqlite_leases import Tenant, claim, fence, renew
-from graphloop.stores.sqlite_schema import open_writer
+from graphloop.stores.sqlite.leases import Holder, claim, fence, renew
+from graphloop.stores.sqlite.schema import open_writer
+from graphloop.stores.sqlite.store import SqliteStore
 
 
-def tenant(epoch: int | None) -> Tenant:
-    """Return a tenant who has claimed run "r" in an epoch, or never."""
-    made = Tenant(30.0, lambda: 100.0)
+def holder(epoch: int | None) -> Holder:
+    """Return a holder who has claimed run "r" in an epoch, or never."""
+    made = Holder(30.0, lambda: 100.0)
     if epoch is not None:
         made.epochs["r"] = epoch
     return made
@@ -33,7 +33,7 @@ def test_the_owner_writes_and_anybody_where_there_is_none(
     claimed_in: int | None, owner: str | None, epoch: int
 ) -> None:
     """A run that nobody drives is kept in order by its numbers alone."""
-    me = tenant(claimed_in)
+    me = holder(claimed_in)
 
     fence(me, "r", (me.name if owner else None, epoch))
 
@@ -46,7 +46,7 @@ def test_whoever_lost_its_claim_or_never_had_one_is_fenced(
     claimed_in: int | None, owner: str | None, epoch: int
 ) -> None:
     """Also where the new owner has come and gone, and where it is another claim of one's own."""
-    me = tenant(claimed_in)
+    me = holder(claimed_in)
 
     with pytest.raises(Fenced, match=r"run 'r' (is driven by|has no driver)"):
         fence(me, "r", (me.name if owner == "me" else owner, epoch))
@@ -55,15 +55,15 @@ def test_whoever_lost_its_claim_or_never_had_one_is_fenced(
 def test_a_claim_of_a_run_that_is_gone_is_fenced() -> None:
     """Another claimed it, found it empty and forgot it."""
     with pytest.raises(Fenced, match="claimed it in epoch 1"):
-        fence(tenant(1), "r", None)
+        fence(holder(1), "r", None)
 
-    fence(tenant(None), "r", None)
+    fence(holder(None), "r", None)
 
 
 def test_a_renewal_prolongs_no_lease_of_another_driver(tmp_path: Path) -> None:
     """A driver that lost its run to another must not keep that one's successor waiting."""
     now = [100.0]
-    slow, quick = Tenant(30.0, lambda: now[0]), Tenant(30.0, lambda: now[0])
+    slow, quick = Holder(30.0, lambda: now[0]), Holder(30.0, lambda: now[0])
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
         slow.epochs["r"] = claim(connection, slow, "r")
         now[0] = 131.0
@@ -83,7 +83,7 @@ def test_a_renewal_prolongs_no_lease_of_another_driver(tmp_path: Path) -> None:
 
 def test_a_written_release_is_forgotten_and_no_later_one() -> None:
     """The run may have been claimed and left again, while the release was on its way."""
-    me = tenant(1)
+    me = holder(1)
     me.leave("r", LeftAs("done", (), 0))
     written = me.left["r"]
     me.epochs["r"] = 2
@@ -98,7 +98,7 @@ def test_a_written_release_is_forgotten_and_no_later_one() -> None:
 
 CLAIM_AND_WAIT = """
 import asyncio, sys
-from graphloop.stores.sqlite import SqliteStore
+from graphloop.stores.sqlite.store import SqliteStore
 
 async def main():
     store = SqliteStore(sys.argv[1])

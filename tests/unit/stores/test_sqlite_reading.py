@@ -19,8 +19,8 @@ from graphloop.errors import QueueFull, StoreError, UnknownRun
 from graphloop.events import Cancelled, Resumed, Setup, Started
 from graphloop.stores import MemoryStore, QueueLimits, Submission
 from graphloop.stores.base import Refusal, ReleaseStatus
-from graphloop.stores.sqlite import SqliteStore
-from graphloop.stores.sqlite_reading import BLOCKED, DUE, LINE, NEXT_LINE, OWNED, read
+from graphloop.stores.sqlite.reading import BLOCKED, DUE, LINE, NEXT_LINE, OWNED, read
+from graphloop.stores.sqlite.store import SqliteStore
 
 Shared = MemoryStore | SqliteStore
 

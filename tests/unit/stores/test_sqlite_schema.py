@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite_schema import (
+from graphloop.stores.sqlite.schema import (
     SCHEMA_VERSION,
     Durability,
     commits_need_lock,

@@ -13,13 +13,13 @@ from sqlite3 import Connection
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite import SqliteStore
-from graphloop.stores.sqlite_leases import Tenant, claim
-from graphloop.stores.sqlite_writer import Writer
+from graphloop.stores.sqlite.leases import Holder, claim
+from graphloop.stores.sqlite.store import SqliteStore
+from graphloop.stores.sqlite.writer import Writer
 
 
-def writer_of(path: Path, tenant: Tenant | None = None) -> Writer:
-    return Writer(path / "runs.db", "process", tenant or Tenant(30.0, lambda: 1.0))
+def writer_of(path: Path, holder: Holder | None = None) -> Writer:
+    return Writer(path / "runs.db", "process", holder or Holder(30.0, lambda: 1.0))
 
 
 def insert(run_id: str) -> Callable[[Connection], None]:
@@ -210,17 +210,17 @@ def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
             renewed.set()
         return now[0]
 
-    tenant = Tenant(0.03, clock)
-    tenant.claims.take("r")
-    writer = writer_of(tmp_path, tenant)
+    holder = Holder(0.03, clock)
+    holder.claims.take("r")
+    writer = writer_of(tmp_path, holder)
 
     def claimed(epoch: int) -> None:
-        tenant.epochs["r"] = epoch
+        holder.epochs["r"] = epoch
 
     def until(connection: Connection) -> float:
         return float(connection.execute("SELECT lease_until FROM run").fetchone()[0])
 
-    asyncio.run(writer.do(lambda connection: claim(connection, tenant, "r"), claimed))
+    asyncio.run(writer.do(lambda connection: claim(connection, holder, "r"), claimed))
     now[0] = 200.0
     assert renewed.wait(30)
 
@@ -239,14 +239,14 @@ def test_an_idle_writer_rests_between_two_beats(tmp_path: Path) -> None:
             busy.set()
         return 100.0
 
-    tenant = Tenant(30.0, clock)
-    tenant.claims.take("r")
-    writer = writer_of(tmp_path, tenant)
+    holder = Holder(30.0, clock)
+    holder.claims.take("r")
+    writer = writer_of(tmp_path, holder)
 
     def claimed(epoch: int) -> None:
-        tenant.epochs["r"] = epoch
+        holder.epochs["r"] = epoch
 
-    asyncio.run(writer.do(lambda connection: claim(connection, tenant, "r"), claimed))
+    asyncio.run(writer.do(lambda connection: claim(connection, holder, "r"), claimed))
 
     assert not busy.wait(0.3)
     writer.stop()

@@ -16,17 +16,17 @@ from typing import Any, Final, TypeVar, final, get_args
 
 from msgspec.json import Decoder
 
-from ..errors import StoreError, UnknownRun
-from ..events import Event
-from .backlog import PlaceInLine, QueueLimits, in_turn, places_wanted
-from .base import ReleaseStatus, RunRecord, RunStatus
-from .beginnings import Beginnings
-from .blobs import checked_blob
-from .codec import Codec
-from .journals import COMMANDS_FROM, COMMANDS_UPTO
-from .rows import checked_events, records_of, within_bounds
-from .sqlite_leases import is_dead
-from .sqlite_schema import entry_id, open_reader
+from ...errors import StoreError, UnknownRun
+from ...events import Event
+from ..backlog import PlaceInLine, QueueLimits, in_turn, places_wanted
+from ..base import ReleaseStatus, RunRecord, RunStatus
+from ..beginnings import Beginnings
+from ..blobs import checked_blob
+from ..codec import Codec
+from ..journals import COMMANDS_FROM, COMMANDS_UPTO
+from ..rows import checked_events, records_of, within_bounds
+from .leases import is_dead
+from .schema import entry_id, open_reader
 
 __all__ = [
     "Reader",

@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from ..errors import OtherSchema, StoreError
+from ...errors import OtherSchema, StoreError
 
 __all__ = [
     "SCHEMA_VERSION",

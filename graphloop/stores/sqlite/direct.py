@@ -15,8 +15,8 @@ from pathlib import Path
 from sqlite3 import Connection
 from typing import Final, final
 
-from .file_lock import FileLock
-from .sqlite_schema import commits_need_lock, open_direct
+from ..file_lock import FileLock
+from .schema import commits_need_lock, open_direct
 
 __all__ = ["Direct"]
 

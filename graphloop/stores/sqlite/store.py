@@ -2,7 +2,7 @@
 
 Events are only appended, with numbers from 1 without gaps. With `durability="power"` one thread
 of the store writes, and joins simultaneous appends into one commit; otherwise the caller's thread
-may commit (`sqlite_direct`). Readers use separate connections and never wait for a writer. Do not
+may commit (`direct`). Readers use separate connections and never wait for a writer. Do not
 use a network file system. After `os.fork`, the child process must open a store of its own.
 """
 
@@ -20,20 +20,20 @@ from typing import TypeVar, final
 
 from msgspec.structs import replace
 
-from ..errors import ConfigError, Fenced
-from ..events import Event, Started
-from . import sqlite_journal, sqlite_leases, sqlite_operating, sqlite_reading
-from .backlog import QueueLimits, Submission
-from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
-from .beginnings import Beginnings
-from .codec import Codec
-from .diagnosis import Survey
-from .journals import unknown_run
-from .rows import Addition, addition_of, left_as
-from .sqlite_leases import Tenant
-from .sqlite_reading import Reader
-from .sqlite_schema import Durability
-from .sqlite_writer import Writer
+from ...errors import ConfigError, Fenced
+from ...events import Event, Started
+from ..backlog import QueueLimits, Submission
+from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
+from ..beginnings import Beginnings
+from ..codec import Codec
+from ..diagnosis import Survey
+from ..journals import unknown_run
+from ..rows import Addition, addition_of, left_as
+from . import journal, leases, operating, reading
+from .leases import Holder
+from .reading import Reader
+from .schema import Durability
+from .writer import Writer
 
 __all__ = ["SqliteStore"]
 
@@ -74,9 +74,9 @@ class SqliteStore:
         self._codec = codec or Codec()
         self._beginnings = Beginnings()
         self._clock = clock
-        self._tenant = Tenant(lease_s, clock)
+        self._holder = Holder(lease_s, clock)
         self._reader = Reader(self._path)
-        self._writer = Writer(self._path, durability, self._tenant)
+        self._writer = Writer(self._path, durability, self._holder)
         weakref.finalize(self, self._writer.stop)
         weakref.finalize(self, self._reader.close)
 
@@ -108,7 +108,7 @@ class SqliteStore:
         )
 
     def _append(self, *additions: Addition) -> asyncio.Future[None]:
-        work = partial(sqlite_journal.append, tenant=self._tenant, additions=additions)
+        work = partial(journal.append, holder=self._holder, additions=additions)
         blobs = [digest for addition in additions for digest in addition.blobs]
         if not blobs:
             return self._writer.write(work)
@@ -122,7 +122,7 @@ class SqliteStore:
         """Return all events of the run, in order."""
         beginnings = self._beginnings
         work = partial(
-            sqlite_reading.read_journal, codec=self._codec, beginnings=beginnings, run_id=run_id
+            reading.read_journal, codec=self._codec, beginnings=beginnings, run_id=run_id
         )
         events: tuple[Event, ...] = await self._reader.do(work, ())
         if not events:
@@ -131,33 +131,33 @@ class SqliteStore:
 
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs that have an event, in alphabetical order."""
-        return await self._reader.list(sqlite_reading.run_ids, [])
+        return await self._reader.list(reading.run_ids, [])
 
     async def claim(self, run_id: str) -> None:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
-        tenant, won = self._tenant, list[int]()
-        tenant.claims.take(run_id)
+        holder, won = self._holder, list[int]()
+        holder.claims.take(run_id)
 
         def work(connection: Connection) -> int:
-            won.append(sqlite_leases.claim(connection, tenant, run_id))
+            won.append(leases.claim(connection, holder, run_id))
             return won[0]
 
         def undo(connection: Connection) -> None:
             if won:
-                sqlite_leases.abandon(connection, tenant, run_id, won[0])
+                leases.abandon(connection, holder, run_id, won[0])
 
         def undone(_: None) -> None:
-            if tenant.epochs.get(run_id) in won:
-                del tenant.epochs[run_id]
+            if holder.epochs.get(run_id) in won:
+                del holder.epochs[run_id]
 
         def failed(_: Exception) -> None:
-            if tenant.epochs.get(run_id) in won:
-                tenant.leave(run_id, None)
+            if holder.epochs.get(run_id) in won:
+                holder.leave(run_id, None)
 
         try:
-            await self._writer.do(work, partial(tenant.epochs.__setitem__, run_id))
+            await self._writer.do(work, partial(holder.epochs.__setitem__, run_id))
         except BaseException as error:
-            tenant.claims.give_back(run_id)
+            holder.claims.give_back(run_id)
             if not isinstance(error, asyncio.CancelledError):
                 raise
             self._writer.post(
@@ -180,41 +180,41 @@ class SqliteStore:
 
         If the write fails, this call raises, and the store tries the write again later.
         """
-        tenant = self._tenant
+        holder = self._holder
         now = self._clock()
         standing = left_as(
             status, asks, now, seen=seen, wake_s=wake_s, refusal=refusal, ending=ending
         )
 
         def work(connection: Connection) -> None:
-            sqlite_leases.release(connection, tenant, run_id, standing)
+            leases.release(connection, holder, run_id, standing)
 
         def released(_: None) -> None:
-            del tenant.epochs[run_id]
+            del holder.epochs[run_id]
 
         def failed(error: Exception) -> None:
             if not isinstance(error, Fenced):
-                tenant.leave(run_id, standing)
+                holder.leave(run_id, standing)
 
         try:
             await self._writer.do(work, released, failed)
         finally:
-            tenant.claims.give_back(run_id)
+            holder.claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Store an answer to the question `key` of a run, unless the question has an answer."""
-        tenant, signal = self._tenant, (signal_id, data)
+        holder, signal = self._holder, (signal_id, data)
         return await self._writer.do(
-            lambda connection: sqlite_journal.post(connection, tenant, run_id, key, signal)
+            lambda connection: journal.post(connection, holder, run_id, key, signal)
         )
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
-        return await self._reader.do(partial(sqlite_reading.signals, run_id=run_id), {})
+        return await self._reader.do(partial(reading.signals, run_id=run_id), {})
 
     async def record(self, run_id: str) -> RunRecord:
         """Return the record of one run."""
-        work = partial(sqlite_reading.one_record, now=self._clock(), run_id=run_id)
+        work = partial(reading.one_record, now=self._clock(), run_id=run_id)
         record: RunRecord | None = await self._reader.do(work, None)
         if record is None:
             raise unknown_run(run_id, self._path, await self.runs())
@@ -224,18 +224,18 @@ class SqliteStore:
         self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
-        work = partial(sqlite_reading.page_of, now=self._clock(), after=after, limit=limit)
+        work = partial(reading.page_of, now=self._clock(), after=after, limit=limit)
         return await self._reader.list(partial(work, statuses=statuses, graph=graph), ())
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
-        work = partial(sqlite_reading.overview, now=self._clock(), root=root)
+        work = partial(reading.overview, now=self._clock(), root=root)
         read = self._reader.list if root is None else self._reader.do
         return await read(work, ())
 
     async def existing(self, run_ids: Collection[str]) -> Collection[str]:
         """Return those of these runs that have an event."""
-        return await self._reader.do(partial(sqlite_reading.existing, run_ids=run_ids), ())
+        return await self._reader.do(partial(reading.existing, run_ids=run_ids), ())
 
     async def ready(
         self,
@@ -247,7 +247,7 @@ class SqliteStore:
         pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        work = partial(sqlite_reading.ready, now=self._clock(), graphs=graphs, limit=limit)
+        work = partial(reading.ready, now=self._clock(), graphs=graphs, limit=limit)
         wanted = partial(work, revisions=revisions, queue=queue, pinned=pinned)
         return await self._reader.do(wanted, [])
 
@@ -257,45 +257,43 @@ class SqliteStore:
 
     async def set_queues(self, queues: Mapping[str, QueueLimits]) -> None:
         """Keep the limits and weights of these queues for all processes; the last call counts."""
-        await self._writer.do(partial(sqlite_journal.note_queues, queues=queues))
+        await self._writer.do(partial(journal.note_queues, queues=queues))
 
     async def place(self, run_id: str) -> None:
         """Let drivers take a child run without its parent, in its root's place in line."""
-        await self._writer.do(partial(sqlite_journal.place_run, run_id=run_id))
+        await self._writer.do(partial(journal.place_run, run_id=run_id))
 
     async def retry(self, revisions: Collection[str]) -> None:
         """Forget the refusals of blocked runs that have one of these revisions."""
-        await self._writer.do(partial(sqlite_journal.forget_refusals, revisions=revisions))
+        await self._writer.do(partial(journal.forget_refusals, revisions=revisions))
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
-        return await self._reader.do(partial(sqlite_reading.commands_to, run_ids=run_ids), {})
+        return await self._reader.do(partial(reading.commands_to, run_ids=run_ids), {})
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
-        await self._writer.do(partial(sqlite_journal.note_target, run_id=run_id, target=target))
+        await self._writer.do(partial(journal.note_target, run_id=run_id, target=target))
 
     async def metered(self, names: Collection[str], change: Change[T]) -> T:
         """Change meters, while no other process does, and return the second result of `change`."""
         return await self._writer.do(
-            lambda connection: sqlite_operating.change_meters(
-                connection, self._clock(), names, change
-            )
+            lambda connection: operating.change_meters(connection, self._clock(), names, change)
         )
 
     async def attend(self, agents: Mapping[str, str]) -> None:
         """Note for surveys which agents' runs a worker of this store object takes."""
-        await self._writer.do(partial(sqlite_operating.attend, tenant=self._tenant, agents=agents))
+        await self._writer.do(partial(operating.attend, holder=self._holder, agents=agents))
 
     async def survey(self) -> Survey:
         """Return the state of the store."""
         now = self._clock()
         nothing = Survey(now, {}, {}, (), {}, (), 0, 0, {"bytes": 0, "free bytes": 0})
-        return await self._reader.list(partial(sqlite_operating.survey_of, now=now), nothing)
+        return await self._reader.list(partial(operating.survey_of, now=now), nothing)
 
     async def prune(self, older_s: float, limit: int) -> int:
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
         now = self._clock()
         return await self._writer.do(
-            lambda connection: sqlite_operating.prune_families(connection, now, older_s, limit)
+            lambda connection: operating.prune_families(connection, now, older_s, limit)
         )

@@ -10,13 +10,13 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec.json import Decoder, encode
 
-from .base import Change
-from .beginnings import PART
-from .diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
-from .journals import OVER
-from .rows import NAMED_MAX, family_of, reason_in
-from .sqlite_leases import Tenant, is_dead
-from .sqlite_schema import entry_id
+from ..base import Change
+from ..beginnings import PART
+from ..diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
+from ..journals import OVER
+from ..rows import NAMED_MAX, family_of, reason_in
+from .leases import Holder, is_dead
+from .schema import entry_id
 
 __all__ = ["attend", "change_meters", "prune_families", "survey_of"]
 
@@ -138,15 +138,15 @@ def _begun(rows: Iterable[_Row]) -> tuple[BegunRuns, ...]:
     return tuple([BegunRuns(*code, runs) for code, runs in sorted(begun.items())])
 
 
-def attend(connection: Connection, tenant: Tenant, agents: Mapping[str, str]) -> None:
+def attend(connection: Connection, holder: Holder, agents: Mapping[str, str]) -> None:
     """Note which agents' runs the workers of a store object take, and forget dead workers."""
     names = connection.execute("SELECT name FROM worker").fetchall()
     dead = [one for one in names if is_dead(one[0])]
     connection.executemany("DELETE FROM worker WHERE name = ?", dead)
-    tenant.serves.update(agents)
+    holder.serves.update(agents)
     connection.execute(
         "INSERT OR REPLACE INTO worker(name, serves) VALUES(?, ?)",
-        (tenant.name, encode(tenant.serves)),
+        (holder.name, encode(holder.serves)),
     )
 
 

@@ -23,16 +23,16 @@ from typing import final
 from msgspec import Struct
 from msgspec.json import encode
 
-from ..errors import RunBusy, StoreError
-from .backlog import refuse_full
-from .base import Refusal, RunStatus
-from .journals import above, news_key, refusals_after, tells_parent
-from .memory import Claims
-from .rows import LeftAs, fenced, refusals_in
+from ...errors import RunBusy, StoreError
+from ..backlog import refuse_full
+from ..base import Refusal, RunStatus
+from ..journals import above, news_key, refusals_after, tells_parent
+from ..memory import Claims
+from ..rows import LeftAs, fenced, refusals_in
 
 __all__ = [
+    "Holder",
     "LapsedClaim",
-    "Tenant",
     "abandon",
     "claim",
     "fence",
@@ -57,7 +57,7 @@ class LapsedClaim(Struct, frozen=True, gc=False):
 
 
 @final
-class Tenant:
+class Holder:
     """The identity of one store object in the database, and the claims of its drivers.
 
     Only the writing thread changes `epochs` and `left`, after a transaction. Commits change
@@ -101,27 +101,27 @@ class Tenant:
         return self.clock() + self.lease_s
 
 
-def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
-    """Make the tenant the owner of a run, and return the epoch of the new claim.
+def claim(connection: Connection, holder: Holder, run_id: str) -> int:
+    """Make the holder the owner of a run, and return the epoch of the new claim.
 
     If a dead driver still owned the run, the run's status becomes "interrupted". A row that this
-    tenant owns is from a dead driver, because the store refuses a run that it still drives.
+    holder owns is from a dead driver, because the store refuses a run that it still drives.
 
     Raises:
         RunBusy: another live store owns the run, and its lease has not run out.
     """
-    now = tenant.clock()
+    now = holder.clock()
     row: tuple[str | None, int, float] | None = connection.execute(
         "SELECT owner, epoch, lease_until FROM run WHERE run_id = ?", (run_id,)
     ).fetchone()
     owner, epoch, lease_until = (None, 0, 0.0) if row is None else row
-    if owner not in (None, tenant.name) and lease_until > now and not is_dead(owner):
+    if owner not in (None, holder.name) and lease_until > now and not is_dead(owner):
         until = datetime.fromtimestamp(lease_until, UTC).isoformat(timespec="seconds")
         raise RunBusy(
             f"run {run_id!r} is being driven by {owner}, whose lease runs until {until}. "
             "Fix: wait until that driver releases it, or dies."
         )
-    _refuse_full(connection, tenant, run_id)
+    _refuse_full(connection, holder, run_id)
     # `epoch` is the stored value; `excluded.epoch` would be 1, from the row of this INSERT.
     (epoch,) = connection.execute(
         "INSERT INTO run(run_id, owner, epoch, lease_until, created, updated) VALUES(?,?,1,?,?,?) "
@@ -129,32 +129,32 @@ def claim(connection: Connection, tenant: Tenant, run_id: str) -> int:
         "lease_until = excluded.lease_until, "
         "status = iif(owner IS NULL, status, 'interrupted'), "
         "asks = iif(owner IS NULL, asks, x'5b5d') RETURNING epoch",
-        (run_id, tenant.name, tenant.until(), now, now),
+        (run_id, holder.name, holder.until(), now, now),
     ).fetchone()
     return int(epoch)
 
 
 def release(
     connection: Connection,
-    tenant: Tenant,
+    holder: Holder,
     run_id: str,
     standing: LeftAs | None,
 ) -> None:
-    """End the tenant's claim, and store the status unless it is None; delete a run without events.
+    """End the holder's claim, and store the status unless it is None; delete a run without events.
 
     Raises:
-        StoreError: the tenant has not claimed the run.
+        StoreError: the holder has not claimed the run.
         Fenced: another store has claimed the run since.
     """
-    if run_id not in tenant.epochs:
+    if run_id not in holder.epochs:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
     row = connection.execute("SELECT owner, epoch FROM run WHERE run_id = ?", (run_id,)).fetchone()
-    fence(tenant, run_id, row)
-    give_back(connection, tenant, run_id, LapsedClaim(tenant.epochs[run_id], standing))
+    fence(holder, run_id, row)
+    give_back(connection, holder, run_id, LapsedClaim(holder.epochs[run_id], standing))
 
 
 def give_back(
-    connection: Connection, tenant: Tenant, run_id: str, left: LapsedClaim
+    connection: Connection, holder: Holder, run_id: str, left: LapsedClaim
 ) -> LapsedClaim:
     """End the claim `left`, and store its status; change nothing if another store owns the run.
 
@@ -164,9 +164,9 @@ def give_back(
     Returns:
         The claim `left`, for the writer to remove.
     """
-    tenant.numbers.pop(run_id, None)
+    holder.numbers.pop(run_id, None)
     if left.standing is None:
-        abandon(connection, tenant, run_id, left.epoch)
+        abandon(connection, holder, run_id, left.epoch)
         return left
     standing, asks = left.standing, encode(left.standing.asks)
     status = standing.status
@@ -186,24 +186,24 @@ def give_back(
         "WHERE run_id = ? AND owner = ? AND epoch = ?",
         (
             *(encode(refusals), standing.ending, asks, standing.wake_at, standing.wake_at),
-            *(tenant.clock(), status, standing.seen, status),
-            *(run_id, tenant.name, left.epoch),
+            *(holder.clock(), status, standing.seen, status),
+            *(run_id, holder.name, left.epoch),
         ),
     )
     if agent and released.rowcount and tells_parent((status, asks), found[2:]):
-        _wake_above(connection, tenant, run_id, left.epoch)
+        _wake_above(connection, holder, run_id, left.epoch)
     _forget_empty(connection, run_id)
     return left
 
 
-def _wake_above(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:
+def _wake_above(connection: Connection, holder: Holder, run_id: str, epoch: int) -> None:
     """Leave news of a child run in the mailbox of the next run above that drivers take."""
     for parent in above(run_id):
         taken = connection.execute(
             "SELECT 1 FROM run WHERE run_id = ? AND agent <> '' AND next_seq > 1", (parent,)
         ).fetchone()
         if taken is not None:
-            now = tenant.clock()
+            now = holder.clock()
             connection.execute(
                 "INSERT INTO signal(run_id, key, signal_id, data, ts) VALUES(?, ?, '', '', ?) "
                 "ON CONFLICT DO NOTHING",
@@ -217,55 +217,55 @@ def _wake_above(connection: Connection, tenant: Tenant, run_id: str, epoch: int)
             return
 
 
-def fence(tenant: Tenant, run_id: str, row: tuple[str | None, int] | None) -> None:
-    """Raise unless the tenant has the latest claim on a run, or no other store has a claim.
+def fence(holder: Holder, run_id: str, row: tuple[str | None, int] | None) -> None:
+    """Raise unless the holder has the latest claim on a run, or no other store has a claim.
 
     Args:
-        tenant: the store object that wants to write.
+        holder: the store object that wants to write.
         run_id: the run's id.
         row: the owner and the epoch in the run's row; None if there is no row.
 
     Raises:
-        Fenced: the tenant lost its claim, or another store owns the run.
+        Fenced: the holder lost its claim, or another store owns the run.
     """
     owner, epoch = (None, 0) if row is None else row
-    mine = tenant.epochs.get(run_id)
-    if mine is None and owner in (None, tenant.name):
+    mine = holder.epochs.get(run_id)
+    if mine is None and owner in (None, holder.name):
         return
-    if mine == epoch and owner == tenant.name:
+    if mine == epoch and owner == holder.name:
         return
     raise fenced(run_id, owner, epoch, mine)
 
 
-def renew(connection: Connection, tenant: Tenant) -> None:
-    """Extend the leases of the tenant's live drivers, and end the leases of its dead drivers.
+def renew(connection: Connection, holder: Holder) -> None:
+    """Extend the leases of the holder's live drivers, and end the leases of its dead drivers.
 
     A driver is dead if its event loop is closed. Leases that another store has taken do not change.
     """
-    until, is_live = tenant.until(), tenant.claims.is_live
+    until, is_live = holder.until(), holder.claims.is_live
     connection.executemany(
         "UPDATE run SET lease_until = ? WHERE run_id = ? AND owner = ? AND epoch = ?",
         [
-            (until if is_live(run_id) else 0.0, run_id, tenant.name, epoch)
-            for run_id, epoch in tenant.epochs.items()
+            (until if is_live(run_id) else 0.0, run_id, holder.name, epoch)
+            for run_id, epoch in holder.epochs.items()
         ],
     )
 
 
-def give_up(connection: Connection, tenant: Tenant) -> None:
-    """End all leases of the tenant at once, because its store closes."""
-    for run_id, left in tenant.left.items():
-        give_back(connection, tenant, run_id, left)
-    connection.execute("UPDATE run SET lease_until = 0 WHERE owner = ?", (tenant.name,))
-    connection.execute("DELETE FROM worker WHERE name = ?", (tenant.name,))
+def give_up(connection: Connection, holder: Holder) -> None:
+    """End all leases of the holder at once, because its store closes."""
+    for run_id, left in holder.left.items():
+        give_back(connection, holder, run_id, left)
+    connection.execute("UPDATE run SET lease_until = 0 WHERE owner = ?", (holder.name,))
+    connection.execute("DELETE FROM worker WHERE name = ?", (holder.name,))
 
 
-def abandon(connection: Connection, tenant: Tenant, run_id: str, epoch: int) -> None:
-    """End the tenant's claim on a run without a change of the run's status."""
-    tenant.numbers.pop(run_id, None)
+def abandon(connection: Connection, holder: Holder, run_id: str, epoch: int) -> None:
+    """End the holder's claim on a run without a change of the run's status."""
+    holder.numbers.pop(run_id, None)
     connection.execute(
         "UPDATE run SET owner = NULL, lease_until = 0 WHERE run_id = ? AND owner = ? AND epoch = ?",
-        (run_id, tenant.name, epoch),
+        (run_id, holder.name, epoch),
     )
     _forget_empty(connection, run_id)
 
@@ -289,7 +289,7 @@ def is_dead(owner: str) -> bool:
     return False
 
 
-def _refuse_full(connection: Connection, tenant: Tenant, run_id: str) -> None:
+def _refuse_full(connection: Connection, holder: Holder, run_id: str) -> None:
     limited = connection.execute(
         "SELECT name, running FROM run JOIN queue ON name = queue WHERE run_id = ? "
         "AND running IS NOT NULL AND agent <> ''",
@@ -301,7 +301,7 @@ def _refuse_full(connection: Connection, tenant: Tenant, run_id: str) -> None:
     owners = connection.execute(
         "SELECT owner FROM run WHERE owner IS NOT NULL AND lease_until > ? AND queue = ? "
         "AND agent <> '' AND run_id <> ?",
-        (tenant.clock(), name, run_id),
+        (holder.clock(), name, run_id),
     )
     refuse_full(run_id, name, running, sum(not is_dead(owner) for (owner,) in owners))
 

@@ -1,10 +1,10 @@
 """The writing thread of a SQLite store: it does all queued writes in one transaction.
 
 Any number of tasks, on any event loop, queue jobs. An append that waits for nothing is committed
-in its caller's thread instead (`sqlite_direct`). The thread takes all queued jobs and does them
+in its caller's thread instead (`direct`). The thread takes all queued jobs and does them
 in one transaction. With several jobs, each has a savepoint, so that a failed job undoes only its
 own changes. Callers get their results after the commit. At intervals, the thread renews the leases
-of its tenant, and repeats releases that failed before.
+of its holder, and repeats releases that failed before.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from queue import Empty, SimpleQueue
 from sqlite3 import Connection
 from typing import Final, Generic, Protocol, TypeVar, final
 
-from ..errors import GraphloopError, StoreError
-from .file_lock import FileLock
-from .sqlite_direct import Direct
-from .sqlite_leases import Tenant, give_back, give_up, renew
-from .sqlite_schema import Durability, commits_need_lock, open_writer
+from ...errors import GraphloopError, StoreError
+from ..file_lock import FileLock
+from .direct import Direct
+from .leases import Holder, give_back, give_up, renew
+from .schema import Durability, commits_need_lock, open_writer
 
 __all__ = ["Writer"]
 
@@ -115,14 +115,14 @@ class Writer:
     Args:
         path: the database file; created if it is missing.
         durability: whether a commit must survive a loss of power, or only the end of the process.
-        tenant: the store object whose leases the thread renews.
+        holder: the store object whose leases the thread renews.
     """
 
-    def __init__(self, path: Path, durability: Durability, tenant: Tenant) -> None:
+    def __init__(self, path: Path, durability: Durability, holder: Holder) -> None:
         self._path = path
         self._durability: Durability = durability
         self._lock_path = f"{path}-lock"
-        self._tenant = tenant
+        self._holder = holder
         self._jobs: SimpleQueue[_Queued | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -263,19 +263,19 @@ class Writer:
 
     @property
     def _has_claims(self) -> bool:
-        return bool(self._tenant.epochs or self._tenant.left)
+        return bool(self._holder.epochs or self._holder.left)
 
     def _beat(self) -> list[_Queued]:
         """Return jobs that renew leases and repeat failed releases, if a renewal is due now."""
         due = self._has_claims and time.monotonic() >= self._beat_at
         if due or not self._has_claims:
-            self._beat_at = time.monotonic() + self._tenant.lease_s / BEATS_PER_LEASE
+            self._beat_at = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE
         if not due:
             return []
-        jobs: list[_Queued] = [_Job(partial(renew, tenant=self._tenant))]
-        for run_id, left in self._tenant.left.items():
-            work = partial(give_back, tenant=self._tenant, run_id=run_id, left=left)
-            jobs.append(_Job(work, partial(self._tenant.forget, run_id)))
+        jobs: list[_Queued] = [_Job(partial(renew, holder=self._holder))]
+        for run_id, left in self._holder.left.items():
+            work = partial(give_back, holder=self._holder, run_id=run_id, left=left)
+            jobs.append(_Job(work, partial(self._holder.forget, run_id)))
         return jobs
 
     def _transact(self, jobs: Sequence[_Queued]) -> None:
@@ -322,7 +322,7 @@ class Writer:
                 direct.close()
             if connection is not None:
                 with self._locked():  # Closing the last connection makes a checkpoint.
-                    give_up(connection, self._tenant)
+                    give_up(connection, self._holder)
                     connection.close()
         except (StoreError, OSError, sqlite3.Error):
             if connection is not None:

@@ -7,13 +7,13 @@ from sqlite3 import Connection
 
 from msgspec.json import encode
 
-from ..errors import UnknownRun
-from .backlog import QueueLimits, Submission
-from .base import Posted
-from .journals import out_of_order
-from .rows import Addition, said_before
-from .sqlite_leases import Tenant, fence
-from .sqlite_schema import entry_id
+from ...errors import UnknownRun
+from ..backlog import QueueLimits, Submission
+from ..base import Posted
+from ..journals import out_of_order
+from ..rows import Addition, said_before
+from .leases import Holder, fence
+from .schema import entry_id
 
 __all__ = [
     "append",
@@ -25,13 +25,13 @@ __all__ = [
 ]
 
 
-def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]) -> None:
+def append(connection: Connection, holder: Holder, additions: Sequence[Addition]) -> None:
     """Append events to one or several runs, and renew the leases of those that are claimed."""
     for addition in additions:
-        number = _advance(connection, tenant, addition)
+        number = _advance(connection, holder, addition)
         if number is None:
-            _admit(connection, tenant, addition)
-            number = _advance(connection, tenant, addition)
+            _admit(connection, holder, addition)
+            number = _advance(connection, holder, addition)
         assert number is not None, "it has been admitted"
         if addition.blobs:
             # Media that another run has shown are there already.
@@ -40,35 +40,35 @@ def append(connection: Connection, tenant: Tenant, additions: Sequence[Addition]
                 addition.blobs.items(),
             )
         if addition.place is not None:
-            _give_place(connection, tenant, number, addition.place)
+            _give_place(connection, holder, number, addition.place)
         if addition.revision:
             connection.execute(
                 "UPDATE run SET revision = ? WHERE number = ? AND revision = ''",
                 (addition.revision, number),
             )
-        now, first = tenant.clock(), entry_id(number, addition.seq)
+        now, first = holder.clock(), entry_id(number, addition.seq)
         connection.executemany(
             "INSERT INTO entry(id, kind, data, ts) VALUES(?, ?, ?, ?)",
             [(first + at, kind, data, now) for at, (kind, data) in enumerate(addition.events)],
         )
 
 
-def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int | None:
+def _advance(connection: Connection, holder: Holder, addition: Addition) -> int | None:
     """Add the events to the count in their run's row, and return the row's number, or None.
 
     The result is None, and nothing changes, unless the first event is the run's next event and the
-    tenant may write. It may write if it has the latest claim, or if no other store has a claim. A
+    holder may write. It may write if it has the latest claim, or if no other store has a claim. A
     single statement does all of this, so that an append needs no read before it.
     """
-    run_id, epoch, seq = addition.run_id, tenant.epochs.get(addition.run_id), addition.seq
-    now, after = tenant.clock(), seq + len(addition.events)
-    until, number = now + tenant.lease_s, tenant.numbers.get(run_id)
+    run_id, epoch, seq = addition.run_id, holder.epochs.get(addition.run_id), addition.seq
+    now, after = holder.clock(), seq + len(addition.events)
+    until, number = now + holder.lease_s, holder.numbers.get(run_id)
     if epoch is not None and number is not None and seq > 1:
         # The common case: no look into an index, and no change of the graph.
         updated = connection.execute(
             "UPDATE run SET next_seq = ?, updated = ?, lease_until = ? WHERE number = ? "
             "AND run_id = ? AND next_seq = ? AND owner = ? AND epoch = ?",
-            (after, now, until, number, run_id, seq, tenant.name, epoch),
+            (after, now, until, number, run_id, seq, holder.name, epoch),
         )
         if updated.rowcount == 1:
             return number
@@ -87,28 +87,28 @@ def _advance(connection: Connection, tenant: Tenant, addition: Addition) -> int 
             "run_id": run_id,
             "seq": seq,
             "epoch": epoch,
-            "me": tenant.name,
+            "me": holder.name,
         },
     ).fetchone()
     if row is None:
         return None
     if epoch is not None:
-        tenant.numbers[run_id] = row[0]
+        holder.numbers[run_id] = row[0]
     return row[0]
 
 
-def _admit(connection: Connection, tenant: Tenant, addition: Addition) -> None:
+def _admit(connection: Connection, holder: Holder, addition: Addition) -> None:
     """Insert the row of a new run; raise if `_advance` failed for any other reason.
 
     Raises:
         Fenced: another driver has claimed the run.
         StoreError: the first of the events is not the next event of the run.
     """
-    run_id, seq, now = addition.run_id, addition.seq, tenant.clock()
+    run_id, seq, now = addition.run_id, addition.seq, holder.clock()
     row: tuple[str | None, int, int] | None = connection.execute(
         "SELECT owner, epoch, next_seq FROM run WHERE run_id = ?", (run_id,)
     ).fetchone()
-    fence(tenant, run_id, None if row is None else row[:2])
+    fence(holder, run_id, None if row is None else row[:2])
     expected = 1 if row is None else row[2]
     if seq != expected:
         raise out_of_order(f"run {run_id!r}", expected, seq)
@@ -118,7 +118,7 @@ def _admit(connection: Connection, tenant: Tenant, addition: Addition) -> None:
 
 
 def post(
-    connection: Connection, tenant: Tenant, run_id: str, key: str, signal: tuple[str, str]
+    connection: Connection, holder: Holder, run_id: str, key: str, signal: tuple[str, str]
 ) -> Posted:
     """Store `signal`, the id and the text of an answer, unless the key has an answer already."""
     _require(connection, run_id)
@@ -126,13 +126,13 @@ def post(
     written = connection.execute(
         "INSERT INTO signal(run_id, key, signal_id, data, ts) VALUES(?, ?, ?, ?, ?) "
         "ON CONFLICT DO NOTHING",
-        (run_id, key, signal_id, data, tenant.clock()),
+        (run_id, key, signal_id, data, holder.clock()),
     )
     if written.rowcount == 1:
         connection.execute(
             "UPDATE run SET status = 'ready', updated = ? WHERE run_id = ? AND status = 'parked' "
             "AND owner IS NULL",
-            (tenant.clock(), run_id),
+            (holder.clock(), run_id),
         )
         return "accepted"
     (first,) = connection.execute(
@@ -176,8 +176,8 @@ def forget_refusals(connection: Connection, revisions: Collection[str]) -> None:
     )
 
 
-def _give_place(connection: Connection, tenant: Tenant, number: int, place: Submission) -> None:
-    ends = None if place.deadline_s is None else tenant.clock() + place.deadline_s
+def _give_place(connection: Connection, holder: Holder, number: int, place: Submission) -> None:
+    ends = None if place.deadline_s is None else holder.clock() + place.deadline_s
     connection.execute(
         "UPDATE run SET tenant = ?, priority = ?, deadline = ?, wake_at = ?, queue = ? "
         "WHERE number = ?",
