@@ -94,8 +94,13 @@ async def test_a_recording_takes_the_access_that_connect_takes(tmp_path: Path) -
     """A gateway may want a header or a field of the URL; a replay needs none of them."""
     path = tmp_path / "talk.yaml"
     async with WireServer([Answer(TALK[1])]) as server:
-        access: Access = {"headers": {"x-team": "desk"}, "query": {"api-version": "v1"}}
-        model = recorded("openai:m", path, api_key="k", base_url=server.url, **access)
+        access: Access = {
+            "api_key": "k",
+            "base_url": server.url,
+            "headers": {"x-team": "desk"},
+            "query": {"api-version": "v1"},
+        }
+        model = recorded("openai:m", path, **access)
         async with Agent(model) as agent:
             await agent.generate("Weather?")
         replay = recorded("openai:m", path, **access)
@@ -104,6 +109,19 @@ async def test_a_recording_takes_the_access_that_connect_takes(tmp_path: Path) -
     (request,) = server.requests
     assert request.headers["x-team"] == "desk"
     assert request.path.endswith("?api-version=v1")
+
+
+async def test_a_recording_is_added_to(tmp_path: Path) -> None:
+    """A run that parked goes on in another process, and its talk in the same file."""
+    path = tmp_path / "talk.yaml"
+    for reply in ("one", "two"):
+        model = recorded(ScriptedModel([reply]), path, mode="append")
+        await Agent(model).generate(f"Say {reply}.")
+
+    assert path.read_text("utf-8").count("Recorded by") == 1
+    for reply in ("one", "two"):
+        replayed = Agent(recorded("openai:m", path))
+        assert (await replayed.generate(f"Say {reply}.")).text == reply
 
 
 async def test_pictures_of_the_model_are_replayed(tmp_path: Path) -> None:
@@ -234,7 +252,7 @@ async def test_a_recording_replaces_the_file_with_its_first_reply(tmp_path: Path
 
 def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:
     mode: Any = "once"
-    with pytest.raises(ConfigError, match="`mode`: expected auto, record or replay"):
+    with pytest.raises(ConfigError, match="`mode`: expected auto, record, append or replay"):
         recorded(ScriptedModel(()), tmp_path / "a.yaml", mode=mode)
     with pytest.raises(ConfigError, match="expected a folder"):
         recorded(ScriptedModel(()), tmp_path / "b" / "a.yaml")
