@@ -94,13 +94,9 @@ async def test_a_recording_takes_the_access_that_connect_takes(tmp_path: Path) -
     """A gateway may want a header or a field of the URL; a replay needs none of them."""
     path = tmp_path / "talk.yaml"
     async with WireServer([Answer(TALK[1])]) as server:
-        access: Access = {
-            "api_key": "k",
-            "base_url": server.url,
-            "headers": {"x-team": "desk"},
-            "query": {"api-version": "v1"},
-        }
-        model = recorded("openai:m", path, **access)
+        access: Access = {"headers": {"x-team": "desk"}, "query": {"api-version": "v1"}}
+        own: Access = {**access, "api_key": "k", "base_url": server.url}
+        model = recorded("openai:m", path, **own)
         async with Agent(model) as agent:
             await agent.generate("Weather?")
         replay = recorded("openai:m", path, **access)
