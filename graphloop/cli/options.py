@@ -16,6 +16,7 @@ __all__ = [
     "Level",
     "MaxSteps",
     "Near",
+    "Record",
     "Registers",
     "RuleTexts",
     "RunId",
@@ -67,6 +68,10 @@ Registers: TypeAlias = Annotated[
         metavar="FILE",
         help="A .py file or a module, executed: it registers names for topologies; repeatable.",
     ),
+]
+Record: TypeAlias = Annotated[
+    Text,
+    typer.Option(metavar="FILE", help="Write the model's replies to a script, for --script."),
 ]
 RuleTexts: TypeAlias = Annotated[
     list[str] | None,

@@ -4,6 +4,9 @@
   graphloop resume 1f3a2b4c --target examples/approval --store runs.db
   graphloop resume 1f3a2b4c --approve always --store runs
 
+--record adds the model's replies to the file of graphloop run --record. A run that is recorded
+from its start has its whole talk there.
+
 Answers of graphloop approve are applied; at a terminal, you are asked for the others. The target,
 its options and the model are those of graphloop run. A call that has ended never runs again. A
 run that is over is shown again, and does nothing.
@@ -37,13 +40,14 @@ from .options import (
     Decision,
     Json,
     MaxSteps,
+    Record,
     Registers,
     RunId,
     StorePath,
     TargetOption,
     Unbounded,
 )
-from .run import provider_for
+from .run import provider_for, recorded_model
 from .settings import EnvFile, Headers, headers_of, load_env_file
 from .stored import Journal, Start, origin_of, read
 from .target import Loop, Target, limited, load_target, refuse_options
@@ -57,6 +61,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     store: StorePath = None,
     target: TargetOption = None,
     base_url: BaseUrl = None,
+    record: Record = None,
     max_steps: MaxSteps = None,
     header: Headers = None,
     env_file: EnvFile = None,
@@ -79,7 +84,7 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
     display = display_for(as_json=as_json)
     origin = origin_of(str(store), start)
     headers = headers_of(header)
-    built, provider = _loop_and_model(loaded, journal, start.base_url, headers)
+    built, provider = _loop_and_model(loaded, journal, start.base_url, headers, record)
     loop = limited(built, start.max_steps, start.unbounded)
     loop, options = with_approver(loop, {"store": origin.store}, approve, display)
     given: dict[str, Any] = {**options, **loaded.access(headers)}
@@ -96,16 +101,22 @@ def resume_command(  # noqa: PLR0913 - the options of a command are its paramete
 
 
 def _loop_and_model(
-    loaded: Target, journal: Journal, base_url: str | None, headers: Mapping[str, str] | None
+    loaded: Target,
+    journal: Journal,
+    base_url: str | None,
+    headers: Mapping[str, str] | None,
+    record: str | None,
 ) -> tuple[Loop, Provider | None]:
     """Return the agent or graph that goes on, and the model to give it; None if it has its own."""
     own = loaded.own_model
     if own is not None:
+        provider = None
         if _is_replaced(own, journal, base_url):
             provider = _provider(journal, base_url, None)
-            return loaded.loop_to_run(provider), provider
-        refuse_options({"--base-url": base_url}, f"the agent in {loaded.place} has its model")
-        return loaded.loop_to_run(None), None
+        else:
+            refuse_options({"--base-url": base_url}, f"the agent in {loaded.place} has its model")
+        provider = recorded_model(loaded, provider, record, goes_on=True)
+        return loaded.loop_to_run(provider), provider
     try:
         provider = _provider(journal, base_url, headers)
     except ConfigError:
@@ -114,9 +125,12 @@ def _loop_and_model(
         with suppress(ConfigError):
             usual = provider_for(loaded, None, None, base_url, headers)[0] or usual
         loop = loaded.loop_to_run(usual)
-        if isinstance(loop, Agent) and loop.model is not usual:
-            return loop, None
-        raise
+        if not isinstance(loop, Agent) or loop.model is usual:
+            raise
+        why = f"the agent of {loaded.place} has a provider of its own"
+        refuse_options({"--record": record}, why)
+        return loop, None
+    provider = recorded_model(loaded, provider, record, goes_on=True)
     return loaded.loop_to_run(provider), provider
 
 

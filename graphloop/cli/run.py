@@ -61,7 +61,7 @@ from msgspec.json import encode
 from ..agent import Agent, RunOptions, RunStream
 from ..errors import ConfigError
 from ..proofs import Bound, result_data
-from ..providers import Provider, resolve, usual_model
+from ..providers import Access, Provider, resolve, usual_model
 from ..testing import recorded
 from .approval import with_approver
 from .display import display_for
@@ -73,6 +73,7 @@ from .options import (
     Decision,
     Json,
     MaxSteps,
+    Record,
     Registers,
     StorePath,
     Text,
@@ -92,7 +93,7 @@ from .stored import Start, origin_of, refuse_unreachable
 from .target import STANDARD, Loop, Target, limited, load_target, names_target, refuse_options
 from .text import safe_json
 
-__all__ = ["agent_for", "provider_for", "run_command"]
+__all__ = ["agent_for", "provider_for", "recorded_model", "run_command"]
 
 SCRIPT: Final = "script:"
 
@@ -110,10 +111,6 @@ ModelName: TypeAlias = Annotated[
 ]
 Script: TypeAlias = Annotated[
     Text, typer.Option(metavar="FILE", help="Replay recorded replies instead of a model.")
-]
-Record: TypeAlias = Annotated[
-    Text,
-    typer.Option(metavar="FILE", help="Write the model's replies to a script, for --script."),
 ]
 Attached: TypeAlias = Annotated[
     list[str] | None,
@@ -160,7 +157,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     display = display_for(as_json=as_json)
     headers = headers_of(header)
     provider, notice = provider_for(loaded, model, script, base_url, headers)
-    provider = _recorded(loaded, provider, record)
+    provider = recorded_model(loaded, provider, record)
     if notice:
         display.note(notice)
     loop = loaded.loop_to_run(provider)
@@ -278,22 +275,36 @@ def agent_for(
     return agent, loaded.given_deps(agent)
 
 
-def _recorded(loaded: Target, provider: Provider | None, file: str | None) -> Provider | None:
-    """Return the model of the run; with a `file`, its replies are written to the file."""
+def recorded_model(
+    loaded: Target, provider: Provider | None, file: str | None, *, goes_on: bool = False
+) -> Provider | None:
+    """Return the model of the run; with a `file`, its replies are written to the file.
+
+    If the run `goes_on`, the file keeps its earlier replies.
+
+    Raises:
+        ConfigError: the target has no model of its own, or the file is no YAML file.
+    """
     if file is None:
         return provider
-    if provider is None and loaded.own_model is None:
-        raise ConfigError(
-            f"--record: expected a target that asks a model, and {loaded.place} asks none, or its "
-            "nodes have their own. Fix: leave it out."
-        )
     if not file.endswith((".yaml", ".yml")):
         raise ConfigError(f"--record: expected a .yaml file, found {file!r}. Fix: name one.")
     if provider is None and isinstance(loaded.ready, Agent):
-        base_url = loaded.ready.options.get("base_url")
-        provider = resolve(loaded.ready.model, base_url=base_url, environ=os.environ)
-    assert provider is not None, "a target without a model is refused above"
-    return recorded(provider, file, mode="record")
+        given = loaded.ready.options
+        access: Access = {
+            "api_key": given.get("api_key"),
+            "base_url": given.get("base_url"),
+            "headers": given.get("headers"),
+            "query": given.get("query"),
+        }
+        provider = resolve(loaded.ready.model, environ=os.environ, **access)
+    if provider is None:
+        raise ConfigError(
+            f"--record: expected a target that asks one model, and {loaded.place} asks none, or "
+            "its agents have their own, and a recording is of one model. Fix: in the file, give "
+            "each agent recorded(MODEL, PATH) of graphloop.testing."
+        )
+    return recorded(provider, file, mode="append" if goes_on else "record")
 
 
 def _choice(

@@ -129,11 +129,15 @@ class Target:
             yield {}
             return
         (deps,) = self.deps
-        async with AsyncExitStack() as closes:
-            if isinstance(deps, FunctionType | type):
-                with users_code(self.place):
-                    deps = await _made(cast("Callable[[], object]", deps), closes)
+        closes = AsyncExitStack()
+        if isinstance(deps, FunctionType | type):
+            with users_code(self.place):
+                deps = await _made(cast("Callable[[], object]", deps), closes)
+        try:
             yield {"deps": deps}
+        finally:
+            with users_code(self.place):
+                await closes.aclose()
 
     def loop(self, model: Model | None = None) -> Loop:
         """Return the ready agent or graph, with `model` in place of an agent's, or build it."""

@@ -15,7 +15,7 @@ from contextlib import aclosing
 from copy import copy
 from os import environ
 from pathlib import Path
-from typing import Final, Literal, TypeAlias, Unpack, final
+from typing import Final, Literal, TypeAlias, Unpack, final, get_args
 
 from msgspec import to_builtins
 from msgspec.structs import asdict
@@ -37,7 +37,7 @@ from ..values import AssistantMessage, ModelRequest, ReasoningPart, Reply, TextP
 
 __all__ = ["RecordedModel", "recorded"]
 
-Mode: TypeAlias = Literal["auto", "record", "replay"]
+Mode: TypeAlias = Literal["auto", "record", "append", "replay"]
 
 HEAD: Final = "# Recorded by graphloop: delete this file to record it again.\n"
 
@@ -60,8 +60,9 @@ def recorded(
     Args:
         model: `"provider:model"`, or a provider.
         path: the YAML file.
-        mode: `"record"` asks the model and replaces the file, `"replay"` only reads the file, and
-            `"auto"` replays a file that exists, and records otherwise.
+        mode: `"record"` asks the model and replaces the file, `"append"` asks it and adds to the
+            file, `"replay"` only reads the file, and `"auto"` replays a file that exists, and
+            records otherwise.
         access: access to a model given by name, for a recording; see `connect`.
 
     Raises:
@@ -69,8 +70,8 @@ def recorded(
             replace a file that is none.
         ScriptError: the file cannot be read, or is not a valid script.
     """
-    if mode not in {"auto", "record", "replay"}:
-        raise ConfigError(f"`mode`: expected auto, record or replay, found {mode!r}.")
+    if mode not in get_args(Mode):
+        raise ConfigError(f"`mode`: expected auto, record, append or replay, found {mode!r}.")
     file = Path(path)
     if mode == "replay" or (mode == "auto" and file.exists()):
         label = model if isinstance(model, str) else model.label
@@ -85,7 +86,7 @@ def recorded(
             "another file, which would be lost. Fix: name another file."
         )
     asked = resolve(model, environ=environ, **access)
-    return RecordedModel(asked, file)
+    return RecordedModel(asked, file, appends=mode == "append" and file.exists())
 
 
 @final
@@ -96,13 +97,14 @@ class RecordedModel:
 
     Args:
         model: the model that answers.
-        path: the file, which the first reply replaces.
+        path: the file.
+        appends: whether the file has earlier replies, which stay; else the first reply replaces it.
     """
 
-    def __init__(self, model: Provider, path: Path) -> None:
+    def __init__(self, model: Provider, path: Path, *, appends: bool = False) -> None:
         self.label = model.label
         self._model, self._path = model, path
-        self._begun: list[Path] = []  # Mutable on purpose: `copy(self)` shares it.
+        self._begun = [path] if appends else []  # Mutable on purpose: `copy(self)` shares it.
 
     def accessed(self, **access: object) -> RecordedModel:
         """Return this model with other `timeouts` or `headers`, writing to the same file."""

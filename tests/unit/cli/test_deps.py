@@ -97,6 +97,19 @@ def test_an_error_in_a_function_of_deps_names_its_line(desk: Path) -> None:
     assert "agent.py, line 21" in error
 
 
+def test_an_error_while_deps_are_closed_names_its_line(desk: Path) -> None:
+    fails = (
+        "from contextlib import contextmanager\n@contextmanager\ndef DEPS():\n    yield Desk()\n"
+    )
+    write({"pay/agent.py": f"{DESK}{fails}    raise KeyError('pool')", "pay/script.yaml": SCRIPT})
+
+    done = here("run", "pay", "--approve", "always")
+
+    assert done.returncode == Status.USAGE
+    assert "5 paid to 6" in done.stdout
+    assert "found KeyError: 'pool' (pay/agent.py, line 25)" in done.stderr
+
+
 def test_an_agent_that_reads_no_deps_is_given_none(desk: Path) -> None:
     write({"agent.py": DESK + "DEPS = Desk()", "script.yaml": "- text: hello\n"})
 

@@ -48,6 +48,14 @@ graph = Graph("desk", nodes.prepare, standard_edges(nodes))
 TOOLS = [pay]
 PROMPT = "Pay 5."
 """
+READY = f"""
+from graphloop import Agent, tool
+from graphloop.testing import ScriptedModel
+{PAY}
+PAYS = {{"calls": [{{"name": "pay", "arguments": {{"amount": 5}}}}]}}
+agent = Agent(ScriptedModel([PAYS, "Done."], label="own", restart=True), tools=[pay])
+PROMPT = "Pay 5."
+"""
 OWN_PROVIDER = """
 from pathlib import Path
 from graphloop import Agent, tool
@@ -289,6 +297,23 @@ def test_an_unknown_model_is_refused_if_the_target_has_no_other() -> None:
     (run_id,) = run_ids("runs.db")
 
     assert "acme-gateway" in refused("resume", run_id, "--target", "pay", *STORE)
+
+
+@pytest.mark.parametrize("agent", ["", READY])
+def test_a_talk_is_recorded_over_its_park(agent: str, pay_desk: Path) -> None:
+    """The file has the replies before and after, and replays the whole run."""
+    if agent:
+        write({"pay/agent.py": agent})
+    record = ("--record", "talk.yaml")
+    shown("run", "pay", *STORE, *record, status=Status.PARKED)
+    (run_id,) = run_ids("runs.db")
+
+    shown("resume", run_id, "--approve", "always", *STORE, *record)
+
+    talk = (pay_desk / "talk.yaml").read_text("utf-8")
+    assert (talk.count("Recorded by"), talk.count("asked:")) == (1, 2)
+    replayed = shown("run", "pay", "--script", "talk.yaml", "--approve", "always")
+    assert "5 paid\nDone.\n" in replayed
 
 
 def test_ctrl_c_aborts_a_resumed_run_for_good(pay_desk: Path) -> None:

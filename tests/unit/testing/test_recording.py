@@ -107,6 +107,19 @@ async def test_a_recording_takes_the_access_that_connect_takes(tmp_path: Path) -
     assert request.path.endswith("?api-version=v1")
 
 
+async def test_a_recording_is_added_to(tmp_path: Path) -> None:
+    """A run that parked goes on in another process, and its talk in the same file."""
+    path = tmp_path / "talk.yaml"
+    for reply in ("one", "two"):
+        model = recorded(ScriptedModel([reply]), path, mode="append")
+        await Agent(model).generate(f"Say {reply}.")
+
+    assert path.read_text("utf-8").count("Recorded by") == 1
+    for reply in ("one", "two"):
+        replayed = Agent(recorded("openai:m", path))
+        assert (await replayed.generate(f"Say {reply}.")).text == reply
+
+
 async def test_pictures_of_the_model_are_replayed(tmp_path: Path) -> None:
     """With the bytes that the model made, or the URL where its server keeps them."""
     drawn = MediaPart("image/png", Inline(b"\x89PNG\r\n\x1a\n"))
@@ -235,7 +248,7 @@ async def test_a_recording_replaces_the_file_with_its_first_reply(tmp_path: Path
 
 def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:
     mode: Any = "once"
-    with pytest.raises(ConfigError, match="`mode`: expected auto, record or replay"):
+    with pytest.raises(ConfigError, match="`mode`: expected auto, record, append or replay"):
         recorded(ScriptedModel(()), tmp_path / "a.yaml", mode=mode)
     with pytest.raises(ConfigError, match="expected a folder"):
         recorded(ScriptedModel(()), tmp_path / "b" / "a.yaml")
