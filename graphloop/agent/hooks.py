@@ -47,6 +47,7 @@ __all__ = [
 
 T = TypeVar("T")
 DepsT_co = TypeVar("DepsT_co", default=object, covariant=True)
+OutputT_co = TypeVar("OutputT_co", default=object, covariant=True)
 
 Screen: TypeAlias = "ScreenFunction | NamedAgent"
 """A function of what the user says, or an agent that reads it and answers with a verdict."""
@@ -102,8 +103,11 @@ class StepChanges(Struct, frozen=True):
 
 
 @dataclass(frozen=True)
-class AnswerInfo(Generic[DepsT_co]):
+class AnswerInfo(Generic[DepsT_co, OutputT_co]):
     """Data about a final answer, passed to `done_when` and `verify` functions.
+
+        def verify(info: AnswerInfo[None, Report]) -> bool:
+            return info.output.source != ""
 
     Attributes:
         text: the answer as text.
@@ -116,7 +120,7 @@ class AnswerInfo(Generic[DepsT_co]):
     """
 
     text: str
-    output: object
+    output: OutputT_co
     messages: Sequence[Message]
     usage: Usage
     step_index: int

@@ -191,9 +191,9 @@ class AgentOptions(RunOptions[DepsT], Generic[DepsT], total=False):
     fallback_models: Sequence[Model]
     output_mode: Literal["auto", "native", "tool"]
     max_output_retries: int
-    done_when: Callable[[AnswerInfo[DepsT]], bool | Awaitable[bool]] | None
+    done_when: Callable[[AnswerInfo[DepsT, Any]], bool | Awaitable[bool]] | None
     max_done_retries: int
-    verify: Callable[[AnswerInfo[DepsT]], bool | Review | Awaitable[bool | Review]] | None
+    verify: Callable[[AnswerInfo[DepsT, Any]], bool | Review | Awaitable[bool | Review]] | None
     max_verify_retries: int
     screen: Screen | Sequence[Screen]
     screen_in_parallel: bool
@@ -274,9 +274,9 @@ class Options(Struct, frozen=True, kw_only=True):
     deps_type: object = None
     output_mode: Literal["auto", "native", "tool"] = "auto"
     max_output_retries: int = 2
-    done_when: Callable[[AnswerInfo], bool | Awaitable[bool]] | None = None
+    done_when: Callable[[AnswerInfo[Any, Any]], bool | Awaitable[bool]] | None = None
     max_done_retries: int = 2
-    verify: Callable[[AnswerInfo], bool | Review | Awaitable[bool | Review]] | None = None
+    verify: Callable[[AnswerInfo[Any, Any]], bool | Review | Awaitable[bool | Review]] | None = None
     max_verify_retries: int = 2
     screen: Screen | Sequence[Screen] = ()
     screen_in_parallel: bool = False

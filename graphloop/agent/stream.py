@@ -90,7 +90,7 @@ class RunStream(Generic[OutputT_co, S]):
     def object_stream(self) -> AsyncIterator[object]:
         """Growing partial JSON values of the answer and, at the end, the checked answer.
 
-        After a rejected answer, another follows. An incomplete run has no checked answer.
+        After a rejected answer, another follows. Only a completed run's last value has its type.
 
         Raises:
             ConfigError: the agent has no `output_type`; the run has not started.

@@ -18,6 +18,7 @@ from graphloop import (
     agent_tool,
     ask,
     generate_text,
+    generate_text_sync,
     node,
     tool,
 )
@@ -80,6 +81,17 @@ def verify(info: AnswerInfo[Deps]) -> bool:
     return True
 
 
+def verify_number(info: AnswerInfo[Deps, int]) -> bool:
+    assert_type(info.output, int)
+    return info.output > info.deps.credit_usd
+
+
+def verify_any(info: AnswerInfo) -> bool:
+    assert_type(info.output, object)
+    assert_type(info.deps, object)
+    return True
+
+
 def decide(pending: Pending, deps: Deps) -> bool:
     return deps.credit_usd > 1 and pending.name == "refund"
 
@@ -104,6 +116,11 @@ assert_type(agent, Agent[Deps, str])
 typed = Agent("openai:x", deps_type=Deps, output_type=int, instructions=lambda deps: deps.user)
 assert_type(typed, Agent[Deps, int])
 assert_type(Agent("openai:x", deps_type=Deps, prepare_step=prepare_plain), Agent[Deps, str])
+checked = Agent("openai:x", deps_type=Deps, output_type=int, verify=verify_number)
+assert_type(checked, Agent[Deps, int])
+assert_type(checked.with_options(done_when=verify_any), Agent[Deps, int])
+assert_type(checked.with_options(verify=lambda info: info.output > 3), Agent[Deps, int])
+assert_type(generate_text_sync("openai:x", "hi", output_type=int, verify=verify_any).output, int)
 assert_type(Agent("openai:x", deps_type=Deps | None), Agent[Deps | None, str])
 assert_type(Agent("openai:x", instructions=lambda: "Be brief."), Agent[None, str])
 assert_type(typed.with_options(prepare_step=prepare), Agent[Deps, int])
@@ -147,6 +164,7 @@ agent.generate_sync("hi", deps=3)  # type: ignore[arg-type]  # pyright: ignore[r
 agent.resume_sync("hi", deps=Office(deps))  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", deps_type=Office, prepare_step=prepare)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", deps_type=Office, verify=verify)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+Agent("openai:x", deps_type=Office, verify=verify_number)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", deps_type=Office, stop_when=enough)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 Agent("openai:x", deps_type=Office, instructions=instructions)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 none: Agent[None, str] = agent  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
