@@ -99,7 +99,6 @@ class Dbos:
         }
         # What DBOS does not hand out: expired questions, blocked runs, legs that were lost.
         self._backstop = Pull(legs, patience_s=PATIENCE_S)
-        self._is_draining = False
         self._look_at = 0.0
         self._prune_at = 0.0
         self._executor = uuid4().hex
@@ -145,7 +144,6 @@ class Dbos:
 
     async def drain(self) -> None:
         """Take no more legs from the queues."""
-        self._is_draining = True
         if self._dbos is not None:
             for event in self._dbos.background_thread_stop_events:
                 event.set()
@@ -200,7 +198,7 @@ class Dbos:
     async def _leg(self, run_id: str) -> Driven:
         """Drive a run as far as it goes; a run that is not driven is found by a look."""
         wait_s = self._legs.wait_s(run_id)
-        if self._is_draining or wait_s > PATIENCE_S:
+        if self._legs.stopping or wait_s > PATIENCE_S:
             return "again"
         await asyncio.sleep(wait_s)
         task = self._legs.start(run_id)

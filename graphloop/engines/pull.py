@@ -77,6 +77,8 @@ class Pull:
             except StoreError as error:
                 LOG.warning("a worker cannot look for waiting runs: %s", error)
                 return
+            if legs.stopping:  # Since the store was asked.
+                return
             found |= {run_id: self._found.get(run_id, now) for run_id in waiting}
             due = [run_id for run_id in waiting if now - found[run_id] >= self._patience_s]
             legs.are_short |= len(due) >= free

@@ -90,7 +90,6 @@ class TemporalIo:
         self._relaying: asyncio.Task[None] | None = None
         # When each run that waits was last relayed.
         self._relayed: dict[str, float] = {}
-        self._is_draining = False
 
     async def open(self) -> None:
         """Connect to Temporal, and take legs from the queue of each agent.
@@ -143,7 +142,6 @@ class TemporalIo:
 
     async def drain(self) -> None:
         """Take no more legs from the queues."""
-        self._is_draining = True
         if self._relaying is not None:
             self._relaying.cancel()
         self._closing = [asyncio.create_task(worker.shutdown()) for worker in self._serving]
@@ -196,7 +194,7 @@ class TemporalIo:
         if wait_s > PATIENCE_S:
             return "again"
         await asyncio.sleep(wait_s)
-        if self._is_draining:
+        if self._legs.stopping:
             return "again"
         task = self._legs.start(run_id)
         while not task.done():

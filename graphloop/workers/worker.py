@@ -137,6 +137,7 @@ class Worker:
 
     def stop(self) -> None:
         """Take no more runs, and let `serve` return when those under way have ended or parked."""
+        self._legs.stopping = True
         self._stopped.set()
 
     async def serve(self, *, grace_s: float = 30.0) -> None:
@@ -150,6 +151,7 @@ class Worker:
             OtherSchema: the store is another version's of graphloop; no run has changed.
             ConfigError: the engine cannot serve.
         """
+        self._legs.stopping = False
         await self._engine.open()
         left_s, deltas = 0.0, self._tell_deltas()
         try:
@@ -159,6 +161,7 @@ class Worker:
                 await self._wait_for_news()
             left_s = grace_s
         finally:
+            self._legs.stopping = True
             await self._engine.drain()
             await self._legs.end(left_s)
             await self._engine.close()

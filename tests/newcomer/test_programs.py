@@ -140,7 +140,8 @@ def test_each_request_brings_its_own_dependencies(folder: Path) -> None:
         "You serve Ada.",
         "parked []",
         "`deps` of 'agent': expected Request, which agent 'agent' reads, found none. Fix: pass "
-        "`deps=…` to each start and each resume of the run, or to its worker.",
+        "`deps=…` to each start and each resume of the run, or to its worker; on the command line, "
+        "define DEPS in the target's file.",
         "Paid. ['R-1']",
         "Good day.",
         "0.1",

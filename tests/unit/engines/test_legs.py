@@ -1,8 +1,12 @@
-"""The legs of a worker: how long a run waits after a failure that may pass."""
+"""The legs of a worker: how long a run waits after a failure, and none after a stop."""
 
 from __future__ import annotations
 
-from graphloop.engines import Driven, Legs
+from collections.abc import Sequence
+
+import pytest
+
+from graphloop.engines import Driven, Legs, Pull
 from graphloop.stores import MemoryStore
 
 MANY = 1_100
@@ -35,3 +39,20 @@ async def test_a_run_that_has_waited_makes_no_look_larger() -> None:
 
     assert (over.delayed, waiting.delayed) == (0, 1)
     assert waiting.wait_s("run") > 0
+
+
+async def test_a_look_that_is_overtaken_by_a_stop_starts_no_leg(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The store answers while the worker stops; another worker takes the runs that it names."""
+    legs = _legs(poll_s=1.0)
+    pull = Pull(legs)
+
+    async def answered(free: int, queue: str | None = None) -> Sequence[str]:
+        legs.stopping = True
+        return [f"{queue}{free}"]
+
+    monkeypatch.setattr(pull, "waiting", answered)
+    await pull.look()
+
+    assert 0 == len(legs)
