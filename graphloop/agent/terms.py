@@ -176,7 +176,7 @@ class RunTerms(Generic[S]):
         self.graph, self.options, self.resources, self.final = graph, options, resources, final
         self.chat: ChatSoFar | None = None
         self.origin = self  # A copy for a chat keeps it: `Agent.override` names the original.
-        self.known_graph: NodeGraph[Any] | None = None  # `metadata.graph_of` sets it.
+        self.known_graph: NodeGraph[Any] | None = None  # `child_runs.graph_of` sets it.
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
         rules = tuple([gate.rules for gate in gates])
         decide = options.approve_tool_call
