@@ -53,6 +53,7 @@ LEASE_S = 0.6
 SERVER_LEASE_S = 3.0
 """A killed worker's session ends at once; the lease is for stopped ones, on a machine at load."""
 ROUNDS_MAX = 20_000
+ANSWERED_AT_ONCE = 30
 SEED = int(os.environ.get("GRAPHLOOP_SEED", "1"))
 SEEDS = range(SEED, SEED + 20) if NIGHTLY else (SEED,)
 OF_THE_NIGHT = pytest.mark.skipif(
@@ -144,10 +145,14 @@ class Crew:
 
 
 async def answered(store: SqliteStore | PostgresStore, records: Sequence[RunRecord]) -> None:
-    """Approve what is asked; of the calls that may have happened, every second run's again."""
-    for record in records:
+    """Approve what is asked; of the calls that may have happened, every second run's again.
+
+    A few runs at once, so that quick workers are not done before the faults have met them.
+    """
+    asking = [record for record in records if record.asks and record.parent == ""]
+    for record in asking[:ANSWERED_AT_ONCE]:
         risks_it = int(record.run_id.removeprefix("run-")) % 2 == 0
-        for ask in record.asks if record.parent == "" else ():
+        for ask in record.asks:
             data = f'{{"approved":{"true" if risks_it or not ask.unknown else "false"}}}'
             await store.post(record.run_id, ask.key, ask.key, data)
 
