@@ -139,7 +139,7 @@ class NodeGraph(Generic[S]):
             node.name: _complete(node, row) for node, row in edges.items()
         }
         self.surroundings = Surroundings()
-        """What is known of the graph's runs beside its table; proofs and pictures read it."""
+        """The tools, agents and options of the graph's runs; proofs and pictures read them."""
         self.facts: object = None
         """A cache of facts about the graph's nodes that each run needs; the first run fills it."""
 

@@ -46,7 +46,6 @@ __all__ = [
 
 S = TypeVar("S")
 
-
 UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
 
 NO_CHECKS: Final[tuple[CallCheck, ...]] = ()

@@ -79,7 +79,7 @@ class _Entry(Struct, forbid_unknown_fields=True):
     to: str | list[str] | None = None
     asked: dict[str, object] | None = None
     model: str = ""
-    # What a recording knows besides: the parts, where the fields above say less, and their wire.
+    # A recording adds these: the parts, if the fields above cannot hold them, and their wire.
     parts: list[AssistantPart] = []
     wire: str = WIRE
     extra: str = ""

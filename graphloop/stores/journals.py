@@ -259,8 +259,8 @@ async def those_of(store: Store, run_ids: Sequence[str]) -> Collection[str]:
         return await store.existing(run_ids)
     if isinstance(store, Catalog):
         listed = [await store.overview(run_id) for run_id in run_ids]
-        return {record.run_id for records in listed for record in records}
-    return await store.runs()
+        return {record.run_id for records in listed for record in records}.intersection(run_ids)
+    return {*await store.runs()}.intersection(run_ids)
 
 
 async def those_within(store: Store, *roots: str) -> Sequence[str]:

@@ -37,7 +37,7 @@ JsonSchema: TypeAlias = dict[str, object]
 
 # Finds NaN, Infinity, and numbers that pydantic would read as an infinity, such as 1e999.
 _may_not_be_json: Final = re.compile(
-    # One set of first characters: a search skips all others fast.
+    # The first characters are one set, so that the search skips all others fast.
     r"[NI0-9](?:(?<=N)aN|(?<=I)nfinity|(?<=[0-9])(?:[eE]\+?[0-9]{3}|[0-9]{308}))"
 ).search
 

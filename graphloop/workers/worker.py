@@ -151,7 +151,7 @@ class Worker:
             OtherSchema: the store is another version's of graphloop; no run has changed.
             ConfigError: the engine cannot serve.
         """
-        self._legs.stopping = False
+        self._legs.stopping = self._stopped.is_set()
         await self._engine.open()
         left_s, deltas = 0.0, self._tell_deltas()
         try:

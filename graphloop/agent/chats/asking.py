@@ -121,7 +121,7 @@ class Asking(Struct, frozen=True):
         )
         warnings = [last.warning] if last is not None and last.warning else []
         if last is not None and not last.run.ended:
-            waited = await self._refuse_waiting(last, answers)
+            waited = await self._was_answered(last, answers)
             last = await self._finished(last, answers)
             if not waited:
                 warnings = [f"run {last.run.id!r} of the question before was finished first"]
@@ -146,7 +146,7 @@ class Asking(Struct, frozen=True):
         warned = evolve(handle, warnings=(*handle.warnings, *warnings)) if warnings else handle
         return Asked(warned, number, before)
 
-    async def _refuse_waiting(self, last: Question, answers: AnswersInput[Any]) -> bool:
+    async def _was_answered(self, last: Question, answers: AnswersInput[Any]) -> bool:
         """Return whether the last question waits for calls, each of which has its answer.
 
         Raises:

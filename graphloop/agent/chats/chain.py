@@ -140,9 +140,11 @@ class Chain(Struct, frozen=True):
         """
         there, missing = known, 0  # 0: no missing question is known yet.
         while missing - there != 1:
-            asked: Sequence[int] = [there + 2**power for power in range(STRIDES)]
-            if missing:
-                asked = range(there + 1, missing, max(1, (missing - there) // STRIDES))
+            asked = (
+                range(there + 1, missing, max(1, (missing - there) // STRIDES))
+                if missing
+                else [there + 2**power for power in range(STRIDES)]
+            )
             found = await those_of(store, [self.run_id(number) for number in asked])
             for number in asked:
                 if self.run_id(number) not in found:

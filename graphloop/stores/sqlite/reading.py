@@ -138,7 +138,7 @@ class Reader:
             is_kept = False
             try:
                 result = _read_by(connection, self._path, work)
-                # A file without a log is opened as one that nobody changes.
+                # SQLite opens a file without a log as one that no process changes.
                 is_kept = not self._is_closed and Path(f"{self._path}-wal").exists()
             finally:
                 if is_kept:
