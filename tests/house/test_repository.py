@@ -12,6 +12,16 @@ import pytest
 
 # Written so that the patterns do not find themselves.
 MACHINE_PATHS = re.compile(r"(?<![\w.:/])/(?:work|root|tmp/[vw]|opt/pypi|opt/wheels)(?![\w-])")
+ROOT_FILES = {
+    ".gitignore",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "README.md",
+    "mkdocs.yml",
+    "pyproject.toml",
+}
+ROOT_FOLDERS = {".ci", "bench", "docs", "examples", "graphloop", "tests"}
 PROMISES = re.compile(r"\b(?:TO[D]O|FIX[M]E)\b(?!\(#\d+\))")
 
 
@@ -24,6 +34,13 @@ def texts(root: Path) -> dict[str, str]:
 def test_no_file_names_a_path_of_the_machine(texts: dict[str, str]) -> None:
     """What works at one desk only is not in the repository by intention."""
     assert not list(_findings(texts, MACHINE_PATHS))
+
+
+def test_the_root_holds_named_files_only(root: Path) -> None:
+    """A database that a command left there is committed with the next `git add`."""
+    firsts = {path.partition("/")[0] for path in _listed(root) if (root / path).is_file()}
+
+    assert firsts == ROOT_FILES | ROOT_FOLDERS
 
 
 def test_no_file_promises_work_without_an_issue(texts: dict[str, str]) -> None:
