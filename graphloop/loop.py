@@ -51,8 +51,8 @@ __all__ = ["Standard", "standard_edges"]
 class Standard(NamedTuple):
     """The nodes of the standard loop that have parameters.
 
-    The loop has no `screen` unless one is given. A `Screened` model node calls the model while the
-    screens judge.
+    The loop has no `screen`, which judges what the user says, unless one is given. A `Screened`
+    model node calls the model while the screens judge.
     """
 
     prepare: PrepareStep = PrepareStep()
@@ -77,9 +77,9 @@ def standard_edges(nodes: Standard) -> Edges[None]:
     screen_row: Edges[None] = {}
     if screen is not None:
         screen_row = {screen: {Passed: prepare, Blocked: append, Failed: END, Aborted: END}}
-    # `Failed` leads to END: its turn is empty or closed, or its model call brought no reply.
-    # `Aborted` leads to `append` where the turn may hold a reply or a caller's notes: `append`
-    # answers the open calls, and keeps all of it in the history.
+    # `Failed` leads to END: the turn is empty, `append` has closed it, or the model gave no reply.
+    # `Aborted` leads to `append` where the turn may hold a reply or notes, the messages of a caller
+    # in mid-turn: `append` gives a result to each call without one, and keeps all in the history.
     return {
         **screen_row,
         # A conversation may begin with calls that have no result yet: they go to the gate.

@@ -32,7 +32,7 @@ from unicodedata import bidirectional, category
 from msgspec import Struct
 
 from .effects import Effect
-from .events import Event
+from .events import Event, Failure
 from .outcomes import Outcome
 from .run import Run
 
@@ -54,6 +54,7 @@ __all__ = [
     "outcomes_of",
     "turns_direction",
     "unwrapped",
+    "wrong_answer",
 ]
 
 S = TypeVar("S")
@@ -119,6 +120,12 @@ class Node(Reacting[S, O_co], Protocol[S, O_co]):
     def outcomes(self) -> frozenset[type[Outcome]]:
         """The complete set of outcome types by which `enter` and `on` can leave."""
         ...
+
+
+def wrong_answer(callback: str, expected: type, answer: object) -> Failure:
+    """Return the failure of a node whose callback has answered with another type."""
+    words = f"callback {callback!r}: expected {expected.__name__}, found {type(answer).__name__}"
+    return Failure("ConfigError", words)
 
 
 def outcomes_of(union: UnionType | type[Outcome]) -> frozenset[type[Outcome]]:

@@ -327,7 +327,9 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
         ConfigError: `value` is no whole number of at least `least`; 0 never means "no limit".
     """
     if not is_whole(value) or value < least:
-        raise ConfigError(f"`{name}` is a whole number of at least {least}; found {value!r}")
+        raise ConfigError(
+            f"expected `{name}` to be a whole number of at least {least}, found {value!r}"
+        )
     return value
 
 
@@ -338,7 +340,7 @@ def positive_number(name: str, value: object) -> float:
         ConfigError: `value` is not a finite number above 0.
     """
     if not is_number(value) or value <= 0:
-        raise ConfigError(f"`{name}` is a finite number above 0; found {value!r}")
+        raise ConfigError(f"expected `{name}` to be a finite number above 0, found {value!r}")
     return value
 
 

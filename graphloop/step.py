@@ -174,8 +174,8 @@ def _unexplained(run: Run[S], event: Event, effect: int) -> IllegalEvent:
             f"which waits for {sorted(run.pending) or 'nothing'} at {run.node!r}"
         )
     return IllegalEvent(
-        f"{type(answered).__name__} {answered.id} of run {run.id!r} is answered by "
-        f"{ANSWERS[type(answered)].__name__} or EffectFailed; found {found}"
+        f"{type(answered).__name__} {answered.id} of run {run.id!r} is pending: expected "
+        f"{ANSWERS[type(answered)].__name__} or EffectFailed, found {found}"
     )
 
 

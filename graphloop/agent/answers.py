@@ -241,7 +241,7 @@ def check_given_answer(place: str, answer: object) -> None:
     """
     said = answer.approved if isinstance(answer, Approval) else answer
     if not isinstance(said, bool):
-        raise ConfigError(f"{place} is True, False or an Approval; found {answer!r:.80}")
+        raise ConfigError(f"{place}: expected True, False or an Approval, found {answer!r:.80}")
 
 
 def approval_from(answer: object) -> Approval:

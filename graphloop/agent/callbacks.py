@@ -109,7 +109,8 @@ def _prepare(
             return Changes()
         if not isinstance(changes, StepChanges):
             raise ConfigError(
-                f"`prepare_step` returns StepChanges or None; found {type(changes).__name__}"
+                f"expected `prepare_step` to return StepChanges or None, found "
+                f"{type(changes).__name__}"
             )
         return _changes(changes, run, resources, every_turn, box)
 
@@ -178,7 +179,9 @@ def _compact(compact: Callable[[StepInfo], object], deps: object) -> Callback[No
         try:
             return Changes(messages=_repaired(cast("Sequence[MessageInput]", shorter)))
         except ConfigError as error:
-            raise ConfigError(f"`compact` returned no conversation: {error}") from error
+            raise ConfigError(
+                f"expected `compact` to return a conversation, found {error}"
+            ) from error
 
     return callback
 
@@ -216,7 +219,8 @@ def _check(
             return AnswerChecked(review, "" if review else feedback)
         if not isinstance(review, Review) or not isinstance(review.feedback, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"`{name}` returns True, False or a Review; found {type(review).__name__}"
+                f"expected `{name}` to return True, False or a Review, "
+                f"found {type(review).__name__}"
             )
         return AnswerChecked(
             review.ok is True, review.feedback or feedback, review.retry is not False

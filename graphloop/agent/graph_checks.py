@@ -243,7 +243,6 @@ def _reasoned(ignore: Ignore) -> Ignore:
     for (node, code), reason in ignore.items():
         if not reason.strip():
             raise ConfigError(
-                f"`ignore` sets {code} of {node or 'the graph'!r} aside for no reason: say why, in "
-                f"words; found {reason!r:.80}"
+                f"`ignore[{node!r}, {code!r}]`: expected a reason in words, found {reason!r:.80}"
             )
     return dict(ignore)

@@ -178,7 +178,7 @@ def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
     if others and not run.ended:
         kept = "; ".join(map(describe_rule, run.setup.watch)) or "none"
         raise ConfigError(
-            f"run {run.id!r} began under other rules: it keeps {kept}; found {'; '.join(others)}. "
+            f"run {run.id!r} began under other rules: expected {kept}, found {'; '.join(others)}. "
             "A rule holds for a whole run. Fix: resume it under the rules that it began with, or "
             "start a new run."
         )

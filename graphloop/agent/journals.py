@@ -218,8 +218,7 @@ def typed(graph: NodeGraph[S], events: Sequence[Event]) -> Sequence[Event]:
 def _whole(number: int, events: Sequence[Event]) -> int:
     if not is_whole(number):
         raise ConfigError(
-            "an event is named by its number, a whole one from 1 to "
-            f"{len(events)}; found {number!r}"
+            f"expected the number of an event, from 1 to {len(events)}, found {number!r}"
         )
     return number
 

@@ -194,7 +194,9 @@ class AgentTool(Struct, frozen=True):
         if effect.arguments and not self.takes_over:
             prompt = json.loads(effect.arguments).get("prompt")
             if not isinstance(prompt, str):
-                raise ConfigError(f"agent {self.name!r} takes a `prompt`; found {prompt!r:.80}")
+                raise ConfigError(
+                    f"agent {self.name!r}: expected a text as `prompt`, found {prompt!r:.80}"
+                )
             messages = (UserMessage(prompt),)
         brief = Brief(messages)
         opened = self.opener.child(lambda: brief, effect, run, ports)

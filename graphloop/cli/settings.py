@@ -77,11 +77,11 @@ def run_options(
     if max_tokens is not None:
         options["max_tokens"] = max_tokens
     if own:
-        options["provider_options"] = _fields(own)
+        options["provider_options"] = _read_fields(own)
     return options
 
 
-def _fields(texts: Iterable[str]) -> dict[str, object]:
+def _read_fields(texts: Iterable[str]) -> dict[str, object]:
     fields: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")
@@ -138,7 +138,9 @@ def load_env_file(path: str | None) -> None:
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"--env-file {path}: expected a text file, found: {error}") from error
+        raise ConfigError(
+            f"--env-file {path}: expected a readable text file of NAME=VALUE lines, found: {error}"
+        ) from error
     for number, line in enumerate(lines, 1):
         try:
             words = shlex.split(line, comments=True)

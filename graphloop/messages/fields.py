@@ -32,7 +32,7 @@ def text_field(place: str, fields: Mapping[str, object], name: str) -> str:
     """
     value = fields.get(name)
     if not isinstance(value, str):
-        raise ConfigError(f"{place}: `{name}` is a string; found {value!r:.80}")
+        raise ConfigError(f"{place}: expected `{name}` to be a string, found {value!r:.80}")
     return value
 
 

@@ -83,7 +83,7 @@ class Approve(FrozenFields):
         """Check that the node has a name, and that `ttl_s` is a number above 0."""
         super().__post_init__()
         if not self.name:
-            raise ConfigError("an Approve node has a name, by which it asks; found ''")
+            raise ConfigError("expected an Approve node to have a name, by which it asks, found ''")
         if self.ttl_s is not None:
             positive_number(f"ttl_s of {self.name}", self.ttl_s)
 

@@ -74,8 +74,8 @@ def check_attempts(
     if not chosen or not chosen <= first.outcomes - NEVER:
         fit = ", ".join(sorted(one.__name__ for one in first.outcomes - NEVER))
         raise ConfigError(
-            f"{wrapper}: `on` is a tuple of outcomes of {first.name!r} after which something "
-            f"else may be tried ({fit}); found {on!r:.80}"
+            f"{wrapper}: expected `on` to be a tuple of outcomes of {first.name!r} after which "
+            f"something else may be tried ({fit}), found {on!r:.80}"
         )
     return chosen
 

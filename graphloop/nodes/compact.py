@@ -23,7 +23,7 @@ from ..conversation import (
 )
 from ..effects import CallModel, Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure, ModelReplied
-from ..node_protocol import Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of, wrong_answer
 from ..outcomes import Aborted, Cannot, Compacted, Failed
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
 from ..values import FinishReason, ModelRequest, Settings, Usage
@@ -137,8 +137,7 @@ class Compact(FrozenFields):
                 changed = run if messages is None else with_conversation(run, messages)
                 return self._leave(changed, worked=messages is not None or not run.turn.asked)
             case CallbackReturned(answer=answer):
-                found = f"{self.callback!r} answers with Changes; found {type(answer).__name__}"
-                failure = Failure("ConfigError", found)
+                failure = wrong_answer(self.callback, Changes, answer)
             case EffectFailed():
                 failure = event.failure
             case _:

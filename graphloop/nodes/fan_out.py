@@ -28,7 +28,7 @@ from ..events import (
     NodeReturned,
 )
 from ..limits import budget_remaining, no_start
-from ..node_protocol import Leave, Reaction, Wait
+from ..node_protocol import Leave, Reaction, Wait, wrong_answer
 from ..outcomes import Aborted, Answered, Failed
 from ..run import Ending, EndReason, History, Run, ended_by, evolve
 from ..spending import Budget
@@ -130,8 +130,7 @@ class FanOut:
                 run = evolve(run, state=cast("S", state)) if changed else run
                 return self._answered(run, text)
             case _:
-                found = f"{self.callback!r} answers with BranchesJoined; found "
-                return _failed(run, Failure("ConfigError", f"{found}{type(answer).__name__}"))
+                return _failed(run, wrong_answer(self.callback, BranchesJoined, answer))
 
     def _ended(self, run: Run[S], event: ChildEnded) -> Turn:
         """Return the turn with a branch's result; a result after the decision counts as not run."""

@@ -33,7 +33,7 @@ class FrozenFields:
         if odd is not None and not _has_hash(self):
             one, value = odd
             raise ConfigError(
-                f"`{one.name}` of {type(self).__name__} is of the type {one.type}; found "
+                f"`{one.name}` of {type(self).__name__}: expected the type {one.type}, found "
                 f"{value!r:.80}, which can be changed later. Fix: give what cannot, such as a "
                 "tuple"
             )

@@ -18,7 +18,7 @@ from ..contract import BROKEN, Cap, ChildContract, Contract, Moves
 from ..conversation import add_notes, unanswered
 from ..effects import Ask, AskPerson, Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, Failure, NodeReturned, RequestYielded
-from ..node_protocol import Kind, Leave, Reaction, Wait
+from ..node_protocol import Kind, Leave, Reaction, Wait, wrong_answer
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_count
 from ..spending import whole_number
@@ -114,10 +114,7 @@ class Function:
             case CallbackReturned(answer=RequestYielded(ask=ask)) if self.asks is not None:
                 return self._asked(run, ask, self.asks)
             case CallbackReturned(answer=answer):
-                found = (
-                    f"{self.callback!r} answers with NodeReturned; found {type(answer).__name__}"
-                )
-                return _failed(run, Failure("ConfigError", found))
+                return _failed(run, wrong_answer(self.callback, NodeReturned, answer))
             case EffectFailed() if isinstance(answered, Invoke):
                 return _failed(run, event.failure)
             case _:

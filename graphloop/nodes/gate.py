@@ -113,7 +113,7 @@ class Gate(FrozenFields):
             case CallsChecked(), CheckCalls():
                 found, expected = len(event.checks), len(answered.calls)
                 if found != expected:
-                    raise IllegalEvent(f"{expected} call(s) were to be checked; found {found}")
+                    raise IllegalEvent(f"expected the checks of {expected} call(s), found {found}")
                 checks = event.checks
             case ((Decided() | EffectFailed()), AskHuman()):
                 return _answered(run, event, answered)

@@ -49,10 +49,11 @@ def check_join(join: str, reducer: str, callback: str) -> JoinForm:
         ConfigError: the join or reducer is unknown, or both a reducer and a callback are given.
     """
     if join not in JOINS:
-        raise ConfigError(f"`join` is one of {', '.join(JOINS)}; {_found(join, JOINS)}")
+        raise ConfigError(f"expected `join` to be one of {', '.join(JOINS)}, {_found(join, JOINS)}")
     if reducer and reducer not in JOIN_FORMS:
         raise ConfigError(
-            f"`reducer` is one of {', '.join(JOIN_FORMS)}; {_found(reducer, JOIN_FORMS)}"
+            f"expected `reducer` to be one of {', '.join(JOIN_FORMS)}, "
+            f"{_found(reducer, JOIN_FORMS)}"
         )
     if reducer and callback:
         raise ConfigError(

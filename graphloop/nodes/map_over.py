@@ -102,11 +102,13 @@ class MapOver(FrozenFields):
         check_place(self.place, f"node {self.name!r}")
         if not self.into and self.items not in get_args(ItemForm):
             raise ConfigError(
-                f"`items` are 'json' or 'lines', or a field of the state beside `into`; found "
-                f"{self.items!r}. Fix: give `into` the field that gets the results"
+                "expected `items` to be 'json' or 'lines', or a field of the state beside `into`, "
+                f"found {self.items!r}. Fix: give `into` the field that gets the results"
             )
         if not self.agent:
-            raise ConfigError("`agent` names the agent that works on each item; found ''")
+            raise ConfigError(
+                "expected `agent` to name the agent that works on each item, found ''"
+            )
         if self.into and self.callback:
             raise ConfigError(
                 f"`callback` {self.callback!r} and `into` {self.into!r} both take the results. "

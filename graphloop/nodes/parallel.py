@@ -167,12 +167,16 @@ class Parallel(FrozenFields):
 def _named(branches: object) -> tuple[Branch, ...]:
     """Return the branches as `Branch` values, each with a unique name."""
     if not isinstance(branches, tuple | list) or not branches:
-        raise ConfigError(f"`branches` are the names of agents, or Branch; found {branches!r:.80}")
+        raise ConfigError(
+            f"expected `branches` to be names of agents, or Branch, found {branches!r:.80}"
+        )
     listed: list[Branch] = []
     for one in cast("Sequence[object]", branches):  # isinstance does not check the items' types.
         branch = Branch(one) if isinstance(one, str) else one
         if not isinstance(branch, Branch) or not branch.agent:
-            raise ConfigError(f"a branch is the name of an agent, or a Branch; found {one!r:.80}")
+            raise ConfigError(
+                f"expected a branch to be the name of an agent, or a Branch, found {one!r:.80}"
+            )
         listed.append(branch)
     agents = Counter(one.agent for one in listed if not one.name)
     numbers: Counter[str] = Counter()

@@ -14,8 +14,8 @@ from typing import Literal, TypeAlias, TypeVar
 from ..contract import BROKEN, Cap, Contract
 from ..conversation import Compaction, adopt_open_calls, apply_steering, clear_ending, estimate
 from ..effects import Effect, Invoke
-from ..events import CallbackReturned, Changes, EffectFailed, Event, Failure
-from ..node_protocol import Leave, Reaction, Wait, outcomes_of
+from ..events import CallbackReturned, Changes, EffectFailed, Event
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of, wrong_answer
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
 from ..turn import Turn
@@ -121,8 +121,7 @@ class PrepareStep(FrozenFields):
             case CallbackReturned(answer=Changes() as changes):
                 return Leave(_changed(run, changes, self.active_tools), Ready())
             case CallbackReturned(answer=answer):
-                found = f"{self.callback!r} answers with Changes; found {type(answer).__name__}"
-                failure = Failure("ConfigError", found)
+                failure = wrong_answer(self.callback, Changes, answer)
             case EffectFailed():
                 failure = event.failure
             case _:

@@ -63,7 +63,7 @@ class Router(FrozenFields):
         if bool(self.prompt) == bool(self.by):
             raise ConfigError(
                 f"node {self.name!r}: expected `prompt`, the question to a model, or `by`, a field "
-                f"of the state; found {self.prompt!r:.40} and {self.by!r}. Fix: give one of them"
+                f"of the state, found {self.prompt!r:.40} and {self.by!r}. Fix: give one of them"
             )
         object.__setattr__(self, "routes", dict(self.routes))
 
@@ -145,12 +145,14 @@ def _check(routes: Mapping[type[Outcome], str]) -> None:
     """Raise ConfigError for malformed routes; code without a type checker may pass any value."""
     if not isinstance(routes, Mapping) or not routes:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
-            f"a router has a mapping of outcome types to what each is for; found {routes!r:.80}"
+            f"expected `routes` to map outcome types to what each is for, found {routes!r:.80}"
         )
     known = dict.fromkeys(LIBRARY_OUTCOMES, "is an outcome of graphloop's own nodes")
     for route, words in routes.items():
         if not isinstance(route, type) or not issubclass(route, Outcome):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"a route is a type derived from Outcome; found {route!r:.80}")
+            raise ConfigError(
+                f"expected a route to be a type derived from Outcome, found {route!r:.80}"
+            )
         try:
             route()
         except TypeError as error:
@@ -160,5 +162,7 @@ def _check(routes: Mapping[type[Outcome], str]) -> None:
         if name in known:
             raise ConfigError(f"a route is named {name!r}, which {known[name]}: rename the class")
         if not isinstance(words, str) or not words.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"the route {name!r} says what it is for; found {words!r:.80}")
+            raise ConfigError(
+                f"expected words that say what route {name!r} is for, found {words!r:.80}"
+            )
         known[name] = "is another route"

@@ -39,7 +39,7 @@ from ..events import (
     ModelReplied,
 )
 from ..limits import budget_remaining, no_start
-from ..node_protocol import Leave, Node, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Node, Reaction, Wait, outcomes_of, wrong_answer
 from ..outcomes import Aborted, Blocked, Failed, Outcome, Passed
 from ..run import Ending, EndReason, History, Run, ended_by, evolve
 from ..turn import SCREEN, Screening, Turn
@@ -117,8 +117,7 @@ class _Screens:
             case CallbackReturned(answer=AnswerChecked() as checked), Invoke(callback=by):
                 found, place = checked, self.functions.index(by)
             case CallbackReturned(answer=answer), Invoke(callback=by):
-                said = f"{by!r} answers with AnswerChecked; found {type(answer).__name__}"
-                found, place = Failure("ConfigError", said), 0
+                found, place = wrong_answer(by, AnswerChecked, answer), 0
             case ChildEnded(status=status, content=content), StartRun(agent=by):
                 found, place = _answer_of(by, content), len(self.functions) + self.agents.index(by)
                 if status != "ok":

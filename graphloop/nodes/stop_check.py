@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias, TypeVar
 
 from ..contract import Cap, Contract
 from ..effects import Effect, Invoke
-from ..events import CallbackReturned, EffectFailed, Event, Failure, StopRequested
+from ..events import CallbackReturned, EffectFailed, Event, StopRequested
 from ..limits import StopCondition, StopInfo
-from ..node_protocol import Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of, wrong_answer
 from ..outcomes import Aborted, Failed, Go, Stop
 from ..run import Ending, EndReason, Run, ended_by
 from ..spending import whole_number
@@ -97,10 +97,7 @@ class StopCheck(FrozenFields):
             case CallbackReturned(answer=StopRequested(names=names)):
                 return self._decide(run, names)
             case CallbackReturned(answer=answer):
-                found = (
-                    f"{self.callback!r} answers with StopRequested; found {type(answer).__name__}"
-                )
-                failure = Failure("ConfigError", found)
+                failure = wrong_answer(self.callback, StopRequested, answer)
             case EffectFailed():
                 failure = event.failure
             case _:

@@ -14,7 +14,7 @@ from ..contract import Cap, Contract, Moves
 from ..effects import Effect, Invoke
 from ..errors import ConfigError
 from ..events import AnswerChecked, CallbackReturned, EffectFailed, Event, Failure
-from ..node_protocol import Leave, Reaction, Wait, outcomes_of
+from ..node_protocol import Leave, Reaction, Wait, outcomes_of, wrong_answer
 from ..outcomes import Aborted, Accepted, Failed, FollowUp, Rejected
 from ..run import Ending, EndReason, Run, ended_by, evolve
 from ..spending import whole_number
@@ -88,7 +88,9 @@ class Verify(FrozenFields):
         checks = self.checks if isinstance(self.checks, tuple) else ()  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         names = [one.callback for one in checks if isinstance(one, AnswerCheck)]  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
         if len(names) > len(set(names)):
-            raise ConfigError(f"each check of an answer has a name of its own; found {names!r}")
+            raise ConfigError(
+                f"expected a different name for each check of an answer, found {names!r}"
+            )
 
     def enter(self, run: Run[S], /) -> Reaction[S, VerifyOutcome]:
         """Request the first check; accept at once if the run did not end by a complete answer."""
@@ -105,8 +107,7 @@ class Verify(FrozenFields):
                 place = next(at for at, one in enumerate(self.checks) if one.callback == callback)
                 return self._judged(run, place, judged)
             case CallbackReturned(answer=answer), Invoke(callback=callback):
-                found = f"{callback!r} answers with AnswerChecked; found {type(answer).__name__}"
-                failure = Failure("ConfigError", found)
+                failure = wrong_answer(callback, AnswerChecked, answer)
             case EffectFailed(), _:
                 failure = event.failure
             case _:

@@ -29,7 +29,7 @@ def route_outcomes(names: Iterable[str]) -> tuple[type[Outcome], ...]:
     types = tuple([route_outcome(name) for name in names])
     if len(set(types)) < len(types):
         words = ", ".join(map(outcome_name, types))
-        raise ConfigError(f"each route has a name of its own; found {words}")
+        raise ConfigError(f"expected a different name for each route, found {words}")
     return types
 
 
@@ -42,13 +42,13 @@ def route_outcome(name: str) -> type[Outcome]:
     """
     if not NAME.fullmatch(name):
         raise ConfigError(
-            f"a route has a name in snake case, like 'technical_support'; found {name!r}"
+            f"expected a route in snake case, like 'technical_support', found {name!r}"
         )
     if name in LIBRARY_OUTCOMES:
         raise ConfigError(
             f"{name!r} is an outcome of graphloop's own nodes, no route: name it otherwise"
         )
-    outcome = _made("".join(part.capitalize() for part in name.split("_")))
+    outcome = _make_outcome("".join(part.capitalize() for part in name.split("_")))
     if outcome_name(outcome) != name:
         raise ConfigError(f"a word of one letter is lost in the route {name!r}: write it out")
     return outcome
@@ -58,10 +58,10 @@ def __getattr__(name: str) -> type[Outcome]:
     """Return the outcome type with this class name, so that pickle can import it."""
     if not CLASS_NAME.fullmatch(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _made(name)
+    return _make_outcome(name)
 
 
 @cache
-def _made(class_name: str) -> type[Outcome]:
+def _make_outcome(class_name: str) -> type[Outcome]:
     doc = f"The route {class_name!r} was chosen."
     return type(class_name, (Outcome,), {"__doc__": doc, "__module__": __name__})

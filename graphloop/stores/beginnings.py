@@ -207,4 +207,5 @@ def decoded(decoder: Decoder[T], text: bytes) -> T:
     except DecodeError:
         if b"\\ud" not in text:
             raise
-        return convert(json.loads(text), decoder.type)
+        read: T = convert(json.loads(text), decoder.type)  # Stubs differ by msgspec's version.
+        return read

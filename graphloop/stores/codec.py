@@ -152,7 +152,7 @@ class Codec:
                 line = attached(line, head.blobs, read_blob)
             told = decoded(self._line, line)
             if not is_whole:
-                raise StoreError(f"damaged: its checksum is wrong; found {line[:80]!r}")
+                raise StoreError(f"damaged: its checksum is wrong: {line[:80]!r}")
             event = told.event
             if isinstance(event, Started):
                 event = evolve(event, messages=History(event.messages))
@@ -164,7 +164,7 @@ class Codec:
         except pydantic.ValidationError as error:
             raise _not_ours(error) from error
         except (DecodeError, ValueError, RecursionError) as error:
-            raise StoreError(f"not a journal line: {error}; found {line[:80]!r}") from error
+            raise StoreError(f"expected a journal line, found {line[:80]!r}: {error}") from error
 
     def of(self, run_id: str) -> Codec:
         """Return this codec; for a child run, return a codec that decodes states as plain JSON.

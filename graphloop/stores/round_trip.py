@@ -35,7 +35,7 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
     if not isinstance(answer, Answer):
         *names, last = [kind.__name__ for kind in get_args(Answer)]
         raise ConfigError(
-            f"callback {callback!r} returns {', '.join(names)} or {last}; "
+            f"expected callback {callback!r} to return {', '.join(names)} or {last}, "
             f"found {type(answer).__name__}"
         )
     bare = evolve(answer, state=None) if isinstance(answer, NodeReturned) else answer
@@ -46,7 +46,7 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
     except (TypeError, ValueError, ValidationError) as error:
         raise ConfigError(
             f"callback {callback!r} returned {type(answer).__name__} with what no journal can "
-            f"hold: {error}. Fix: give it what its fields say; found {answer!r:.200}"
+            f"hold: {error}. Fix: give its fields values of their types, found {answer!r:.200}"
         ) from error
     return answer
 
@@ -62,7 +62,7 @@ def check_state(state: object, kind: object, made: str, *, kept: bool = False) -
     Args:
         state: the state.
         kind: the graph's state type; None if it is unknown.
-        made: the beginning of the error message, which names the maker, such as "node 'n' returns".
+        made: the middle of the error message, which names the maker, such as "node 'n' returns".
         kept: whether a store keeps the journal. If not, the round trip is not checked.
 
     Raises:
@@ -71,7 +71,9 @@ def check_state(state: object, kind: object, made: str, *, kept: bool = False) -
     if isawaitable(state):
         raise _unawaited(state, made)
     if isinstance(kind, type) and not _is_a(state, kind):
-        raise ConfigError(f"{made} a state of type {kind.__name__}; found {type(state).__name__}")
+        raise ConfigError(
+            f"expected that {made} a state of type {kind.__name__}, found {type(state).__name__}"
+        )
     if not kept or kind is None or state is None:
         return
     try:
@@ -88,7 +90,7 @@ def _unawaited(answer: Awaitable[object], made: str) -> ConfigError:
         answer.close()  # Prevents Python's warning about a coroutine that was never awaited.
     found = type(cast("object", answer)).__name__
     return ConfigError(
-        f"{made} a value, at once; found {found}, which has to be awaited. Fix: "
+        f"expected that {made} a value, found {found}, which has to be awaited. Fix: "
         "write a plain `def` that maps values; what takes time is for a node"
     )
 

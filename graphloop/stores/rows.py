@@ -144,7 +144,8 @@ def checked_events(
             raise StoreError(f"{place}: {error}") from error
         if (told, type(event).__name__) != (seq, kind):
             raise StoreError(
-                f"{place} ({kind}) is damaged: it says it is number {told}, {type(event).__name__}"
+                f"{place}: expected {kind}, found event {told}, {type(event).__name__}. "
+                "Fix: restore the store from a backup; a damaged run cannot go on."
             )
         events.append(event)
     return tuple(events)

@@ -201,7 +201,9 @@ def test_a_run_is_taken_up_again_under_its_own_rules_only(tmp_path: Path) -> Non
     result = begun.generate_sync("go", run_id="r")
     others = parked(at_most_once("refund") & never("mail"), tmp_path / "runs.db")
 
-    with pytest.raises(ConfigError, match=r"keeps tool:refund at most once; found never tool:mail"):
+    with pytest.raises(
+        ConfigError, match=r"expected tool:refund at most once, found never tool:mail"
+    ):
         others.resume_sync("r", approvals={result.pending[0].key: True})
     assert ["refund"] == RAN
     assert begun.resume_sync("r", approvals={result.pending[0].key: True}).end_reason == "completed"

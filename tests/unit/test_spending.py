@@ -163,7 +163,7 @@ def test_what_is_no_bound_is_refused_by_name(value: object) -> None:
 @pytest.mark.parametrize("value", [0, -0.5, True, "1", None, float("inf"), float("nan")])
 def test_what_measures_nothing_is_refused_by_name(value: object) -> None:
     """A comparison with NaN never holds, and one with a string fails in the middle of a run."""
-    with pytest.raises(ConfigError, match="`seconds` is a finite number above 0"):
+    with pytest.raises(ConfigError, match="`seconds` to be a finite number above 0"):
         positive_number("seconds", value)
 
 

@@ -115,7 +115,7 @@ def test_an_answer_is_taken_once() -> None:
     ("event", "message"),
     [
         (CallbackReturned(2.0, 9, StopRequested()), "waits for \\[1\\]"),
-        (ToolReturned(2.0, 1, ""), "answered by CallbackReturned or EffectFailed"),
+        (ToolReturned(2.0, 1, ""), "expected CallbackReturned or EffectFailed"),
         (STARTED, "has started already"),
     ],
 )

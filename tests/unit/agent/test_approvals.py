@@ -119,9 +119,13 @@ def test_what_is_neither_a_yes_nor_a_no_lets_nothing_run(answer: object) -> None
 
     leg = till.agent.generate_sync("go")
     history = [UserMessage("go"), *leg.messages]
-    with pytest.raises(ConfigError, match=r"approvals\['c0.0'\] is True, False or an Approval"):
+    with pytest.raises(
+        ConfigError, match=r"approvals\['c0.0'\]: expected True, False or an Approval"
+    ):
         till.agent.resume_sync(leg, approvals={"c0.0": wrong(answer)})
-    with pytest.raises(ConfigError, match=r"approvals\['c-1.0'\] is True, False or an Approval"):
+    with pytest.raises(
+        ConfigError, match=r"approvals\['c-1.0'\]: expected True, False or an Approval"
+    ):
         till.agent.generate_sync(messages=history, approvals={"c-1.0": wrong(answer)})
 
     assert [] == till.paid

@@ -73,9 +73,9 @@ def test_an_event_is_named_by_a_whole_number(number: float | str) -> None:
     upto: int = number  # type: ignore[assignment]  # pyright: ignore[reportAssignmentType]
     done(agent.generate("go", run_id="r"))
 
-    with pytest.raises(ConfigError, match=f"a whole one from 1 to 2; found {number!r}"):
+    with pytest.raises(ConfigError, match=f"of an event, from 1 to 2, found {number!r}"):
         done(agent.runs.replay("r", upto=upto))
-    with pytest.raises(ConfigError, match="a whole one"):
+    with pytest.raises(ConfigError, match="expected the number of an event"):
         done(agent.runs.fork("r", at=upto))
 
 

@@ -242,7 +242,7 @@ def test_arguments_that_are_no_task_are_refused() -> None:
     async def begun() -> Started:
         return await opened.begin()
 
-    with pytest.raises(ConfigError, match="takes a `prompt`; found 3"):
+    with pytest.raises(ConfigError, match="a text as `prompt`, found 3"):
         child.open(_start('{"prompt": 3}'), fresh(), ports)
 
     assert (UserMessage("look"),) == asyncio.run(begun()).messages
@@ -275,7 +275,7 @@ def test_the_same_rules_or_fewer_are_no_other_rules() -> None:
 
     refuse_other_rules(run, kept[:1])
     refuse_other_rules(run, ())
-    with pytest.raises(ConfigError, match=r"it keeps never tool:x; never tool:y; found never node"):
+    with pytest.raises(ConfigError, match=r"expected never tool:x; never tool:y, found never node"):
         refuse_other_rules(run, (*kept, Never("node:z")))
 
 

@@ -110,9 +110,9 @@ REQUIRED = {"tool_choice": "required"}
 @pytest.mark.parametrize(
     ("options", "changes", "found"),
     [
-        ({}, 5, "StepChanges or None; found int"),
-        ({}, {"messages": []}, "StepChanges or None; found dict"),
-        ({}, StepChanges(messages=wrong("short")), "`messages` is a list"),
+        ({}, 5, "StepChanges or None, found int"),
+        ({}, {"messages": []}, "StepChanges or None, found dict"),
+        ({}, StepChanges(messages=wrong("short")), "`messages` to be a list"),
         ({}, StepChanges(messages=[]), "`messages` is empty"),
         ({}, StepChanges(active_tools=["gone"]), "names 'gone'"),
         ({}, StepChanges(tool_choice=ToolChoice("tool", "gone")), "names 'gone'"),
@@ -377,7 +377,7 @@ def test_a_review_without_retry_takes_the_answer() -> None:
 @pytest.mark.parametrize("option", ["verify", "done_when"])
 @pytest.mark.parametrize("answer", [None, 1, "yes", {}, Review(ok=True, feedback=wrong(5))])
 def test_a_check_that_answers_something_else_ends_the_run(option: str, answer: object) -> None:
-    with pytest.raises(ConfigError, match=f"`{option}` returns True, False or a Review"):
+    with pytest.raises(ConfigError, match=f"`{option}` to return True, False or a Review"):
         Agent(ScriptedModel(["one"]), **wrong({option: at_once(answer)})).generate_sync("go")
 
 

@@ -67,9 +67,9 @@ def kept(messages: tuple[Message, ...], keep: int = 1) -> list[int]:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"context_window": 999}, "`context_window` is a whole number of at least 1000"),
-        ({"keep_recent_turns": 0}, "`keep_recent_turns` is a whole number of at least 1"),
-        ({"keep_recent_turns": 1.5}, "`keep_recent_turns` is a whole number"),
+        ({"context_window": 999}, "`context_window` to be a whole number of at least 1000"),
+        ({"keep_recent_turns": 0}, "`keep_recent_turns` to be a whole number of at least 1"),
+        ({"keep_recent_turns": 1.5}, "`keep_recent_turns` to be a whole number"),
         ({"threshold": 0}, "`threshold`: expected a share above 0 and up to 1, found 0"),
         ({"threshold": 1.01}, "`threshold`: expected a share"),
         ({"threshold": float("nan")}, "`threshold`: expected a share"),

@@ -64,7 +64,10 @@ def test_a_good_answer_stays_the_same_object(answer: Answer) -> None:
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ("yes", "callback 'mine' returns Changes, StopRequested, .* or RequestYielded; found str"),
+        (
+            "yes",
+            "callback 'mine' to return Changes, StopRequested, .* or RequestYielded, found str",
+        ),
         (
             BranchesJoined(wrong(3)),
             "callback 'mine' returned BranchesJoined with what no journal .*`str`.*`int`",
@@ -125,7 +128,7 @@ def test_a_state_of_an_unwritable_type_is_refused_where_it_is_written() -> None:
 
 def test_a_state_of_another_type_is_refused() -> None:
     """In words that name both; what does not show is not refused."""
-    with pytest.raises(ConfigError, match="type Ticket; found str"):
+    with pytest.raises(ConfigError, match="type Ticket, found str"):
         check_state("x", Ticket, "it is")
     check_state({"text": "x"}, Loose, "it is")
 

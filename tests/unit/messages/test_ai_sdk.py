@@ -232,10 +232,13 @@ def test_a_talk_from_a_browser_needs_no_repair() -> None:
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        (ui("tool"), "messages[0]: `role` is one of system, user, assistant; found 'tool'"),
+        (
+            ui("tool"),
+            "messages[0]: expected `role` to be one of system, user, assistant, found 'tool'",
+        ),
         ({"role": "user", "parts": "x"}, "messages[0].parts: expected a list of parts, found str"),
         (ui("user", 5), "messages[0].parts[0]: expected a part with a `type`, found 5"),
-        (ui("user", {"type": "text"}), "`text` is a string; found None"),
+        (ui("user", {"type": "text"}), "`text` to be a string, found None"),
         (ui("user", STEP), "expected text, image or file, found a part of type 'step-start'"),
         (
             ui("system", {"type": "file", "mediaType": "image/png", "url": PNG}),
@@ -261,22 +264,28 @@ def test_a_talk_from_a_browser_needs_no_repair() -> None:
             ui("assistant", tool("output-available", providerExecuted=True)),
             "expected a tool that your own process runs, found 'read'",
         ),
-        (ui("assistant", tool("done")), "messages[0].parts[0]: `state` is one of input-streaming"),
+        (
+            ui("assistant", tool("done")),
+            "messages[0].parts[0]: expected `state` to be one of input-streaming",
+        ),
         (
             ui("assistant", {**tool("input-available"), "type": "dynamic-tool"}),
-            "`toolName` is a string; found None",
+            "`toolName` to be a string, found None",
         ),
-        (ui("assistant", tool("input-available", toolCallId=5)), "`toolCallId` is a string"),
+        (ui("assistant", tool("input-available", toolCallId=5)), "`toolCallId` to be a string"),
         (
             ui("assistant", tool("output-available", output=object())),
             "messages[0].parts[0]: expected JSON, found",
         ),
-        (model("wizard", CALL), "`role` is one of system, user, assistant, tool; found 'wizard'"),
+        (
+            model("wizard", CALL),
+            "`role` to be one of system, user, assistant, tool, found 'wizard'",
+        ),
         (model("tool", CALL, result("text")), "expected a tool-result, found a part of type"),
-        (result("jsonl"), "the type of `output` is one of text, json"),
+        (result("jsonl"), "the type of `output` to be one of text, json"),
         (
             model("tool", {"type": "tool-result", "toolCallId": "a", "result": "r"}),
-            "as in AI SDK 5 and later; found None",
+            "as of AI SDK 5, found None",
         ),
         (result("content", value="x"), "output.value: expected a list of parts, found str"),
     ],

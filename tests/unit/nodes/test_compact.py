@@ -175,7 +175,7 @@ def test_a_function_that_shortens_nothing_is_not_believed_after_a_no(
         (EffectFailed(1.0, 1, Failure("ValueError", "bug")), "bug"),
         (
             CallbackReturned(1.0, 1, StopRequested()),
-            "'mine' answers with Changes; found StopRequested",
+            "callback 'mine': expected Changes, found StopRequested",
         ),
     ],
 )

@@ -198,7 +198,7 @@ def test_a_function_of_the_user_s_joins_what_it_finds_in_the_turn() -> None:
     [
         (
             CallbackReturned(1.0, 2, StopRequested()),
-            "'mine' answers with BranchesJoined; found StopRequested",
+            "callback 'mine': expected BranchesJoined, found StopRequested",
         ),
         (EffectFailed(1.0, 2, Failure("E", "m")), "m"),
     ],

@@ -34,7 +34,7 @@ def test_a_list_is_taken_as_a_tuple() -> None:
 @pytest.mark.parametrize("given", [{"search"}, {"search": 1}, (["search"],)])
 def test_what_can_be_changed_later_is_refused_by_its_name(given: object) -> None:
     """A set, a mapping, and a list within a tuple."""
-    told = "`active_tools` of PrepareStep is of the type tuple[str, ...] | None; found"
+    told = "`active_tools` of PrepareStep: expected the type tuple[str, ...] | None, found"
     with pytest.raises(ConfigError, match=re.escape(f"{told} {given!r}") + ".*such as a tuple"):
         PrepareStep(active_tools=wrong(given))
 

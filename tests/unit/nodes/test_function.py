@@ -99,7 +99,7 @@ def test_a_state_changes_only_where_the_answer_says_so() -> None:
         (told(NodeReturned("Ugly")), "'judge' left by 'Ugly'; the outcomes are Bad, Good"),
         (told(NodeReturned("Bad", None, '{"reason":3}')), "whose fields do not fit"),
         (told(NodeReturned("Bad", None, "{")), "whose fields do not fit"),
-        (CallbackReturned(1.0, 1, Changes()), "answers with NodeReturned; found Changes"),
+        (CallbackReturned(1.0, 1, Changes()), "expected NodeReturned, found Changes"),
     ],
 )
 def test_an_answer_that_is_none_ends_the_run(event: Event, words: str) -> None:

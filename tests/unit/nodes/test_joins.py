@@ -100,7 +100,7 @@ def test_an_early_majority_is_the_majority(texts: list[str], data: st.DataObject
 @pytest.mark.parametrize(
     ("join", "reducer", "callback", "found"),
     [
-        ("al", "", "", "`join` is one of collect, fail_fast, first, majority; found 'al'"),
+        ("al", "", "", "`join` to be one of collect, fail_fast, first, majority, found 'al'"),
         ("colect", "", "", "Did you mean 'collect'"),
         ("collect", "concatt", "", "Did you mean 'concat'"),
         ("collect", "concat", "mine", "by the reducer 'concat' or by the function 'mine'"),

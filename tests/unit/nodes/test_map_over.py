@@ -69,11 +69,11 @@ def test_the_answers_are_joined_under_their_items() -> None:
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"agent": "", "max_items": 1}, "`agent` names the agent"),
-        ({"agent": "a", "max_items": 0}, "`max_items` is a whole number of at least 1"),
-        ({"agent": "a", "max_items": 1, "items": "csv"}, "`items` are 'json' or 'lines'"),
-        ({"agent": "a", "max_items": 1, "join": "any"}, "`join` is one of"),
-        ({"agent": "a", "max_items": 1, "concurrency": 0}, "`concurrency` is a whole number"),
+        ({"agent": "", "max_items": 1}, "`agent` to name the agent"),
+        ({"agent": "a", "max_items": 0}, "`max_items` to be a whole number of at least 1"),
+        ({"agent": "a", "max_items": 1, "items": "csv"}, "`items` to be 'json' or 'lines'"),
+        ({"agent": "a", "max_items": 1, "join": "any"}, "`join` to be one of"),
+        ({"agent": "a", "max_items": 1, "concurrency": 0}, "`concurrency` to be a whole number"),
     ],
 )
 def test_what_could_not_run_is_refused(options: dict[str, object], found: str) -> None:

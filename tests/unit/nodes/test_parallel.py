@@ -53,17 +53,20 @@ def test_it_starts_its_branches_and_leaves_by_their_answer() -> None:
 @pytest.mark.parametrize(
     ("options", "found"),
     [
-        ({"branches": ()}, "`branches` are the names of agents, or Branch; found \\(\\)"),
-        ({"branches": "ab"}, "`branches` are the names of agents, or Branch; found 'ab'"),
-        ({"branches": (1,)}, "a branch is the name of an agent, or a Branch; found 1"),
-        ({"branches": ("",)}, "a branch is the name of an agent, or a Branch; found ''"),
+        ({"branches": ()}, "`branches` to be names of agents, or Branch, found \\(\\)"),
+        ({"branches": "ab"}, "`branches` to be names of agents, or Branch, found 'ab'"),
+        ({"branches": (1,)}, "a branch to be the name of an agent, or a Branch, found 1"),
+        ({"branches": ("",)}, "a branch to be the name of an agent, or a Branch, found ''"),
         (
             {"branches": (Branch("a", name="x"), Branch("b", name="x"))},
             "two branches are named 'x'",
         ),
-        ({"branches": ("a",), "join": "al"}, "`join` is one of"),
-        ({"branches": ("a",), "reducer": "sum"}, "`reducer` is one of"),
-        ({"branches": ("a",), "concurrency": 0}, "`concurrency` is a whole number of at least 1"),
+        ({"branches": ("a",), "join": "al"}, "`join` to be one of"),
+        ({"branches": ("a",), "reducer": "sum"}, "`reducer` to be one of"),
+        (
+            {"branches": ("a",), "concurrency": 0},
+            "`concurrency` to be a whole number of at least 1",
+        ),
     ],
 )
 def test_what_could_not_run_is_refused(options: dict[str, object], found: str) -> None:

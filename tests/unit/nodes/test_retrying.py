@@ -135,7 +135,7 @@ def test_what_a_rejected_attempt_has_noted_is_not_told() -> None:
     ("node", "times", "found"),
     [
         (Execute(), 1, "must not happen twice"),
-        (Child("a"), 0, "`times` is a whole number of at least 1"),
+        (Child("a"), 0, "`times` to be a whole number of at least 1"),
         (Retrying(Child("a"), 1), 1, "is tried again already"),
     ],
 )

@@ -120,11 +120,11 @@ def test_a_model_that_cannot_be_asked_fails_the_run() -> None:
 @pytest.mark.parametrize(
     ("routes", "found"),
     [
-        ({}, "a mapping of outcome types"),
-        ([Billing], "a mapping of outcome types"),
-        ({"billing": "x"}, "a type derived from Outcome; found 'billing'"),
-        ({int: "x"}, "a type derived from Outcome"),
-        ({Billing: " "}, "'billing' says what it is for"),
+        ({}, "to map outcome types"),
+        ([Billing], "to map outcome types"),
+        ({"billing": "x"}, "to be a type derived from Outcome, found 'billing'"),
+        ({int: "x"}, "to be a type derived from Outcome"),
+        ({Billing: " "}, "what route 'billing' is for"),
         ({Billing: "x", route_outcome("billing"): "y"}, "'billing', which is another route"),
         ({Failed: "x"}, "'failed', which is an outcome of graphloop's own nodes"),
         ({Unrouted: "x"}, "'unrouted', which is an outcome of graphloop's own nodes"),

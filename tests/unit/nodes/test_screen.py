@@ -115,7 +115,7 @@ def test_a_function_that_gives_another_answer_is_an_error(graph: NodeGraph[None]
     if graph is BESIDE:
         run = step(graph, run, ModelReplied(3.0, effect_of(run, CallModel), reply("x"))).run
 
-    assert "'polite' answers with AnswerChecked; found StopRequested" in failure_of(run)
+    assert "'polite': expected AnswerChecked, found StopRequested" in failure_of(run)
 
 
 @pytest.mark.parametrize("graph", [BEFORE, BESIDE])

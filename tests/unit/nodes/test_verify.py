@@ -56,7 +56,7 @@ def test_a_bound_that_is_none_is_refused(retries: object) -> None:
 
 def test_two_checks_of_one_name_are_refused() -> None:
     """Which of them has answered could not be told, and the first would be asked for ever."""
-    with pytest.raises(ConfigError, match=r"a name of its own; found \['verify', 'verify'\]"):
+    with pytest.raises(ConfigError, match=r"check of an answer, found \['verify', 'verify'\]"):
         Verify((MINE, MINE))
 
 
@@ -113,7 +113,10 @@ def test_an_answer_that_cannot_become_better_is_not_sent_back() -> None:
     ("event", "message"),
     [
         (EffectFailed(1.0, 1, Failure("ValueError", "bug")), "bug"),
-        (CallbackReturned(1.0, 1, Changes()), "'verify' answers with AnswerChecked; found Changes"),
+        (
+            CallbackReturned(1.0, 1, Changes()),
+            "callback 'verify': expected AnswerChecked, found Changes",
+        ),
     ],
 )
 def test_a_check_that_fails_ends_the_run(event: Event, message: str) -> None:

@@ -82,7 +82,7 @@ def test_an_answer_becomes_a_fact() -> None:
         (answering(None), "found None. Fix: look for a way through it without a `return`"),
         (answering(TICKET, CHANGED), "found Ticket"),
         (answering((Billing(), TICKET)), "a new state, which its annotation does not say"),
-        (answering((Billing(), "x"), CHANGED), "returns a state of type Ticket; found str"),
+        (answering((Billing(), "x"), CHANGED), "returns a state of type Ticket, found str"),
         (answering((Billing(), TICKET, 1), CHANGED), "found \\(Billing"),
     ],
     ids=["class", "outcome", "none", "state", "new state", "other state", "three"],

@@ -93,7 +93,7 @@ AGENTS = r"`agents\['a'\]`: expected a whole number from 1 to 1000"
         (decide, {"raises": {KeyError: Needs}}, "cannot be made without arguments"),
         (decide, {"reads": ["txt"]}, r"\(team, text, tries\), found 'txt'. Did you mean 'text'\?"),
         (decide, {"writes": ["text"]}, "`writes`: expected a function that returns a new state"),
-        (decide, {"timeout_s": -1}, "`timeout_s` is a finite number above 0"),
+        (decide, {"timeout_s": -1}, "`timeout_s` to be a finite number above 0"),
         (change, {"timeout_s": 5}, "`timeout_s`: expected an asynchronous function"),
         (asking, {"timeout_s": 5}, "`timeout_s`: expected an asynchronous function"),
         (odd, {}, "outcome 'odd' has fields that no journal can keep"),

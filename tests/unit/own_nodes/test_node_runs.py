@@ -284,7 +284,7 @@ def test_what_is_no_ask_is_refused_with_what_to_write() -> None:
         played(bare(), (), "bare")
     with pytest.raises(ConfigError, match=r"found 'tool'.* behind a gate"):
         played(odd(), (), "odd")
-    with pytest.raises(ConfigError, match="'early' returns a generator"):
+    with pytest.raises(ConfigError, match="'early': expected a generator"):
         played("early", (), "early")
 
 

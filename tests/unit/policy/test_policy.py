@@ -355,7 +355,7 @@ def test_a_rule_about_nothing_is_refused(
 @pytest.mark.parametrize("ttl_s", [0, -1, True, float("nan"), "60"])
 def test_a_time_to_answer_is_above_zero(ttl_s: object) -> None:
     """Zero seconds would deny everything, quietly."""
-    with pytest.raises(ConfigError, match="`ttl_s` is a finite number above 0"):
+    with pytest.raises(ConfigError, match="`ttl_s` to be a finite number above 0"):
         _wrong(ask, "a", ttl_s=ttl_s)
 
 

@@ -83,7 +83,7 @@ def test_at_most_once_is_at_most_one_time() -> None:
         (lambda: always_followed_by("x", ""), "found ''"),
         (lambda: never("x", before="x"), "found 'x' and 'x'"),
         (lambda: only_after("x", "y", since="y"), "found 'x' and 'y', 'y'"),
-        (lambda: at_most("x", 0), "at least 1; found 0"),
+        (lambda: at_most("x", 0), "at least 1, found 0"),
         (lambda: at_most("x", True), "found True"),
         (lambda: at_most("x", TIMES_MAX + 1), f"at most {TIMES_MAX}, found {TIMES_MAX + 1}"),
         (lambda: never("x", reason="two\nlines"), "one line of text"),

@@ -509,7 +509,7 @@ def test_a_state_that_no_journal_can_hold_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"graph 'jots' .* no journal"):
         asyncio.run(graph.run(Note(wrong(5)), store=store))
-    with pytest.raises(ConfigError, match=r"graph 'jots' .* type Note; found s"):
+    with pytest.raises(ConfigError, match=r"graph 'jots' .* type Note, found s"):
         asyncio.run(graph.run(wrong("x")))
     with pytest.raises(
         ConfigError, match=r"'jot' returns a state that no journal.*`text`: Input sh"

@@ -139,7 +139,7 @@ def test_half_a_surrogate_pair_beside_media_is_kept() -> None:
 def test_a_line_with_references_is_refused_without_its_media() -> None:
     line = Codec().encode(1, asked(b"a" * LARGE), {})
 
-    with pytest.raises(StoreError, match="not a journal line"):
+    with pytest.raises(StoreError, match="expected a journal line"):
         Codec().decode(line)
 
 

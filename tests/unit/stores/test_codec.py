@@ -206,7 +206,7 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
 )
 def test_what_is_no_text_or_too_deep_is_a_store_error(text: bytes) -> None:
     """Not an exception of the parser that no caller expects."""
-    with pytest.raises(StoreError, match="not a journal line"):
+    with pytest.raises(StoreError, match="expected a journal line"):
         Codec().decode(sealed(text))
 
 
