@@ -208,9 +208,9 @@ def test_with_a_reason_an_unbounded_graph_runs() -> None:
 
 @pytest.mark.parametrize("reason", ["", "  "])
 def test_nothing_is_set_aside_for_no_reason(reason: str) -> None:
-    with pytest.raises(ConfigError, match="'poll', 'GL4'.*expected a reason in words"):
+    with pytest.raises(ConfigError, match=r"'poll', 'GL4'.*expected a reason in words"):
         poller({("poll", "GL4"): reason})
-    with pytest.raises(ConfigError, match="'poll', 'GL4'.*expected a reason in words"):
+    with pytest.raises(ConfigError, match=r"'poll', 'GL4'.*expected a reason in words"):
         poller().unbounded(reason)
 
 

@@ -377,7 +377,7 @@ def test_a_review_without_retry_takes_the_answer() -> None:
 @pytest.mark.parametrize("option", ["verify", "done_when"])
 @pytest.mark.parametrize("answer", [None, 1, "yes", {}, Review(ok=True, feedback=wrong(5))])
 def test_a_check_that_answers_something_else_ends_the_run(option: str, answer: object) -> None:
-    with pytest.raises(ConfigError, match=f"`{option}` to return True, False or a Review"):
+    with pytest.raises(ConfigError, match=f"`{option}` to return True, False"):
         Agent(ScriptedModel(["one"]), **wrong({option: at_once(answer)})).generate_sync("go")
 
 

@@ -112,7 +112,7 @@ def test_a_missing_file_is_refused() -> None:
     done = here("run", "Why so?", *SCRIPT, "--env-file", "none.env")
 
     assert done.returncode == 2
-    assert "--env-file none.env: expected a text file" in done.stderr
+    assert "--env-file none.env: expected a readable text file" in done.stderr
 
 
 @pytest.mark.parametrize("program", [GATED, READY])

@@ -274,7 +274,7 @@ def test_the_reason_reaches_the_agents_wherever_they_stand(tmp_path: Path) -> No
     assert not again.is_endless
     with pytest.raises(ConfigError, match="needs no reason"):
         made.unbounded("again")
-    with pytest.raises(ConfigError, match="for no reason"):
+    with pytest.raises(ConfigError, match="a reason in words"):
         plain.unbounded(" ")
 
 
