@@ -126,7 +126,7 @@ class NodeGraph(Generic[S]):
         # Names may hold control characters, and terminals show these messages.
         problems = [
             Problem(escaped(one.place), escaped(one.found), escaped(one.fix), one.code)
-            for one in _problems(name, start, edges)
+            for one in _table_problems(name, start, edges)
         ]
         line = called_from()
         self.source: TableSource | None = None if line is None else TableSource(*line)
@@ -136,7 +136,7 @@ class NodeGraph(Generic[S]):
         self.start = start.name
         self.nodes: Mapping[str, Node[S, Outcome]] = {node.name: node for node in edges}
         self.table: Mapping[str, Mapping[type[Outcome], str]] = {
-            node.name: _complete(node, row) for node, row in edges.items()
+            node.name: _complete_row(node, row) for node, row in edges.items()
         }
         self.surroundings = Surroundings()
         """The tools, agents and options of the graph's runs; proofs and pictures read them."""
@@ -179,7 +179,7 @@ class NodeGraph(Generic[S]):
     _repr_mimebundle_ = notebook_display
 
 
-def _complete(node: Node[S, Outcome], row: Row[S]) -> dict[type[Outcome], str]:
+def _complete_row(node: Node[S, Outcome], row: Row[S]) -> dict[type[Outcome], str]:
     """Return the target names by outcome type, with `...` replaced by the outcomes it covers."""
     cells = [(one, to) for one, to in row.items() if not isinstance(one, EllipsisType)]
     named = {outcome: _target_name(target) for outcome, target in cells}
@@ -193,13 +193,13 @@ def _target_name(target: Node[S, Outcome] | Literal[EndType.END]) -> str:
     return "END" if target is END else target.name
 
 
-def _problems(name: object, start: object, edges: object) -> Iterator[Problem]:
+def _table_problems(name: object, start: object, edges: object) -> Iterator[Problem]:
     """Yield each problem; types are `object`, because callers may not use a type checker."""
     if not isinstance(name, str) or not name.strip() or control_in(name):
         is_not = "which is no line of text" if isinstance(name, str) else "not a str"
         found = f"has the name {name!r}, {is_not}." if name else "has no name."
         yield Problem("the graph", found, 'name it, e.g. Graph("support-desk", …).')
-    table = _mapping(edges)
+    table = _as_mapping(edges)
     if table is None:
         found = f"is of type {type(edges).__name__!r}, not a mapping from nodes to their rows."
         yield Problem("edges", found, "write `edges={node: {Outcome: target}}`.")
@@ -208,7 +208,7 @@ def _problems(name: object, start: object, edges: object) -> Iterator[Problem]:
         if wrong is not None:
             yield Problem(f"start={start!r}", *wrong)
         elif table is not None:
-            called = _called(start)
+            called = _name_or_repr(start)
             fix = f"add `{called}: {{…}}`."
             yield Problem(f"start={called!r}", "the start node has no row.", fix)
     names: set[str] = set()
@@ -223,7 +223,7 @@ def _node_problems(node: object, names: set[str]) -> Iterator[Problem]:
     if wrong is not None:
         yield Problem(f"node {node!r}", *wrong)
         return
-    name, kind = _called(node), cast("object", getattr(node, "kind", None))
+    name, kind = _name_or_repr(node), cast("object", getattr(node, "kind", None))
     place = f"node {name!r}"
     if name in {"", "END"}:
         yield Problem(f"node {node!r}", f"{name!r} is not a name.", "choose a word other than END.")
@@ -237,7 +237,7 @@ def _node_problems(node: object, names: set[str]) -> Iterator[Problem]:
     if kind not in get_args(Kind):
         found = f"is of the unknown kind {kind!r}.{nearest(str(kind), get_args(Kind))}"
         yield Problem(place, found, f"choose one of {', '.join(get_args(Kind))}.")
-    outcomes = _outcomes(node)
+    outcomes = _declared_outcomes(node)
     if outcomes is None:
         found = "its `outcomes` are not a set of types derived from Outcome."
         fix = "derive each from Outcome, and write `outcomes = outcomes_of(This | That)`."
@@ -253,14 +253,14 @@ def _node_problems(node: object, names: set[str]) -> Iterator[Problem]:
 def _row_problems(
     node: object, written: object, table: Mapping[object, object]
 ) -> Iterator[Problem]:
-    name = _called(node)
+    name = _name_or_repr(node)
     place = f"row of {name!r}"
-    row = _mapping(written)
+    row = _as_mapping(written)
     if row is None:
         found = f"is of type {type(written).__name__!r}, not a mapping from outcomes to targets."
         yield Problem(place, found, "write `{Outcome: <node or END>}`.")
         return
-    outcomes = _outcomes(node)
+    outcomes = _declared_outcomes(node)
     if outcomes is not None:
         declared = {outcome_name(outcome): outcome for outcome in outcomes}
         for key in row:
@@ -283,7 +283,7 @@ def _key_problems(
         found = f"{name!r} never leaves by {invented!r}.{nearest(invented, declared)}"
         yield Problem(place, found, f"remove it; the outcomes are {words}.")
         return
-    meant, fix = _meant(key, declared), f"write the type of one of its outcomes: {words}."
+    meant, fix = _outcome_of_key(key, declared), f"write the type of one of its outcomes: {words}."
     if isinstance(meant, type):
         fix = f"write `{meant.__name__}`, the type itself."
     found = f"the key {key!r} is of type {type(key).__name__!r}, not an outcome type."
@@ -293,7 +293,7 @@ def _key_problems(
 def _missing_problems(
     place: str, row: Mapping[object, object], declared: Mapping[str, type[Outcome]]
 ) -> Iterator[Problem]:
-    named = [_meant(key, declared) for key in row]
+    named = [_outcome_of_key(key, declared) for key in row]
     missing = [outcome for _, outcome in sorted(declared.items()) if outcome not in named]
     if ... not in row:
         for outcome in missing:
@@ -313,7 +313,7 @@ def _target_problems(
         return
     wrong = _no_node(target)
     if wrong is None:
-        name = _called(target)
+        name = _name_or_repr(target)
         fix = f"add `{name}: {{…}}` to the edges."
         yield Problem(place, f"leads to {name!r}, which has no row.", fix)
         return
@@ -345,13 +345,13 @@ def _no_node(value: object) -> tuple[str, str] | None:
     return None
 
 
-def _called(node: object) -> str:
+def _name_or_repr(node: object) -> str:
     """Return the node's name, or the `repr` of a value that is not a node."""
     name = None if isinstance(node, type) else cast("object", getattr(node, "name", None))
     return name if isinstance(name, str) else repr(node)
 
 
-def _outcomes(node: object) -> Set[type[Outcome]] | None:
+def _declared_outcomes(node: object) -> Set[type[Outcome]] | None:
     """Return the outcomes of a node, or None if they are not a set of `Outcome` types."""
     declared = cast("object", getattr(node, "outcomes", None))
     if isinstance(node, type) or not isinstance(declared, Set):
@@ -362,7 +362,7 @@ def _outcomes(node: object) -> Set[type[Outcome]] | None:
     return None
 
 
-def _meant(key: object, declared: Mapping[str, type[Outcome]]) -> object:
+def _outcome_of_key(key: object, declared: Mapping[str, type[Outcome]]) -> object:
     """Return the outcome type that a key of a row means: the type, an instance or a name."""
     if isinstance(key, Outcome):
         return type(key)
@@ -371,7 +371,7 @@ def _meant(key: object, declared: Mapping[str, type[Outcome]]) -> object:
     return key
 
 
-def _mapping(value: object) -> Mapping[object, object] | None:
+def _as_mapping(value: object) -> Mapping[object, object] | None:
     # `isinstance` cannot check the items.
     return cast("Mapping[object, object]", value) if isinstance(value, Mapping) else None
 

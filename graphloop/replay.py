@@ -68,12 +68,12 @@ def replay_steps(graph: NodeGraph[S], events: Iterable[Event]) -> Iterator[Step[
             # The codec has validated the state against the graph's own state type.
             taken = begin(graph, event, cast("S", event.state))
         else:
-            taken = _stepped(graph, run, event, number)
+            taken = _step_or_explain(graph, run, event, number)
         run = taken.run
         yield taken
 
 
-def _stepped(graph: NodeGraph[S], run: Run[S], event: Event, number: int) -> Step[S]:
+def _step_or_explain(graph: NodeGraph[S], run: Run[S], event: Event, number: int) -> Step[S]:
     try:
         return step(graph, run, event)
     except IllegalEvent as error:
@@ -106,11 +106,11 @@ Within: TypeAlias = Callable[[Node[S, Outcome]], AbstractContextManager[None]]
 """A function that returns the context manager in which a node makes its decision."""
 
 
-def _alone(_: Node[S, Outcome]) -> AbstractContextManager[None]:
+def _no_group(_: Node[S, Outcome]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def overheard(graph: NodeGraph[S], hear: Hear[S], within: Within[S] = _alone) -> NodeGraph[S]:
+def overheard(graph: NodeGraph[S], hear: Hear[S], within: Within[S] = _no_group) -> NodeGraph[S]:
     """Return a copy of `graph` that behaves the same, and calls `hear` with each node's reaction.
 
     Each node decides inside a context manager from `within`. It can detect that the node raises or
@@ -165,7 +165,7 @@ def journal_happenings(
         IllegalEvent: an event does not fit the graph.
     """
     ways: list[_Way[S]] = []
-    heard = _heard(graph, ways)
+    heard = _recording_exits(graph, ways)
     counted: set[str] = set()
     run: Run[S] | None = None
     for event in events:
@@ -207,7 +207,7 @@ def judged_steps(
         IllegalEvent: an event does not fit the graph.
     """
     ways: list[_Way[S]] = []
-    for taken in replay_steps(_heard(graph, ways), events):
+    for taken in replay_steps(_recording_exits(graph, ways), events):
         gates = [way.run.turn for way in ways if graph.nodes[way.node].kind == "gate"]
         judged = [
             JudgedCall(call_key(turn.number, place), call, verdict)
@@ -227,7 +227,7 @@ class _Way(Struct, Generic[S], frozen=True):
     outcome: type[Outcome]
 
 
-def _heard(graph: NodeGraph[S], ways: list[_Way[S]]) -> NodeGraph[S]:
+def _recording_exits(graph: NodeGraph[S], ways: list[_Way[S]]) -> NodeGraph[S]:
     """Return a copy of the graph that adds each exit from a node to `ways`."""
 
     def note(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:

@@ -72,7 +72,7 @@ def watch_begin(
     """
     run = evolve(run, watch=RuleState(Monitor.of(Rules(rules)).continued(states)))
     counted = set(run.watch.counted)
-    return _told(run, [*before_the_run(run), entered(run.node)], counted)
+    return _with_rules(run, [*before_the_run(run), entered(run.node)], counted)
 
 
 class WatchedNodes(dict[str, Reacting[S, Outcome]]):
@@ -98,21 +98,21 @@ class WatchedNode(Struct, Generic[S], frozen=True):
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """React as the node does, to the arrival of a run."""
-        return self._counted(self.node.enter(run), None, None)
+        return self._count_effects(self.node.enter(run), None, None)
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """React as the node does, to an event after which the rules have been updated."""
-        heard = _decision(run, event, answered)
-        run = _told(run, on_returning(run, event, answered), set(run.watch.counted))
-        return self._counted(self.node.on(run, heard, answered), event, answered)
+        heard = _deny_forbidden_rerun(run, event, answered)
+        run = _with_rules(run, on_returning(run, event, answered), set(run.watch.counted))
+        return self._count_effects(self.node.on(run, heard, answered), event, answered)
 
-    def _counted(
+    def _count_effects(
         self, reaction: Reaction[S, Outcome], event: Event | None, answered: Effect | None
     ) -> Reaction[S, Outcome]:
         """Return the reaction with the rules updated; the kernel refuses one of a wrong type."""
         match reaction:
             case Leave(run=Run() as run, outcome=outcome):
-                return Leave(self._left(run, type(outcome)), outcome)
+                return Leave(self._leave_node(run, type(outcome)), outcome)
             case Wait(run=Run() as run, effects=tuple() as effects):
                 # The kernel drops the effects of a stopped run.
                 if effects and run.was_stopped:
@@ -120,11 +120,11 @@ class WatchedNode(Struct, Generic[S], frozen=True):
                 counted = set(run.watch.counted)
                 started = on_effects(run, effects, counted=counted)
                 told = [*run_again(event, answered, run), *started]
-                return Wait(_told(run, told, counted), effects)
+                return Wait(_with_rules(run, told, counted), effects)
             case _:
                 return reaction
 
-    def _left(self, run: Run[S], outcome: type[Outcome]) -> Run[S]:
+    def _leave_node(self, run: Run[S], outcome: type[Outcome]) -> Run[S]:
         """Return the run as it leaves the node; a gate's allowed calls may be denied by a rule."""
         node, counted = self.node.name, set(run.watch.counted)
         target = self.graph.table[node].get(outcome)
@@ -136,7 +136,7 @@ class WatchedNode(Struct, Generic[S], frozen=True):
         left = on_leaving(
             run, node=node, outcome=outcome, target=target, lets=lets, counted=counted
         )
-        return _told(run, left, counted)
+        return _with_rules(run, left, counted)
 
 
 def lets_through(graph: NodeGraph[S], node: str, target: str) -> bool:
@@ -145,7 +145,7 @@ def lets_through(graph: NodeGraph[S], node: str, target: str) -> bool:
     return graph.nodes[node].kind == "gate" and (after is None or after.kind != "gate")
 
 
-def _decision(run: Run[S], event: Event, answered: Effect | None) -> Event:
+def _deny_forbidden_rerun(run: Run[S], event: Event, answered: Effect | None) -> Event:
     """Return the event; a person's approval of a rerun becomes a denial if a rule forbids it."""
     if not isinstance(event, Decided) or not isinstance(answered, AskHuman) or not answered.unknown:
         return event
@@ -153,7 +153,7 @@ def _decision(run: Run[S], event: Event, answered: Effect | None) -> Event:
     return event if rule is None else evolve(event, approved=False)
 
 
-def _told(run: Run[S], happened: Iterable[Happening], counted: set[str]) -> Run[S]:
+def _with_rules(run: Run[S], happened: Iterable[Happening], counted: set[str]) -> Run[S]:
     # `happened` is lazy and adds keys to `counted`, so `counted` is complete only after the loop.
     monitor = run.watch.monitor
     for happening in happened:
@@ -227,7 +227,7 @@ def on_leaving(
     if lets and not issubclass(outcome, Aborted):
         for key, wanted in let_through(run, counted).items():
             counted.add(key)
-            yield from _run(wanted)
+            yield from _ran_tool(wanted)
     yield taken(node, outcome_name(outcome))
     yield entered(target)
 
@@ -235,7 +235,7 @@ def on_leaving(
 def on_effects(run: Run[S], effects: Iterable[Effect], *, counted: set[str]) -> Iterator[Happening]:
     """Yield the start of each tool effect that no gate allowed, and add its key to `counted`."""
     for effect in effects:
-        tool = _tool(run, effect)
+        tool = _counted_tool(run, effect)
         if tool and isinstance(effect, CallTool | StartRun) and effect.key not in counted:
             counted.add(effect.key)
             yield ran(tool)
@@ -249,7 +249,7 @@ def on_returning(run: Run[S], event: Event, answered: Effect | None) -> Iterator
         event: the event that the run has received.
         answered: the effect that the event answers.
     """
-    if answered is None or not (tool := _tool(run, answered)):
+    if answered is None or not (tool := _counted_tool(run, answered)):
         return
     if isinstance(event, ToolReturned | ChildEnded):
         yield returned(tool, well=event.status == "ok")
@@ -270,16 +270,16 @@ def run_again(event: Event | None, answered: Effect | None, after: Run[S]) -> It
     if not event.approved or not answered.unknown:
         return
     if call_place(answered.key) in after.turn.again:
-        yield from _run(Wanted(answered.call.name, asked=True))
+        yield from _ran_tool(Wanted(answered.call.name, asked=True))
 
 
-def _run(wanted: Wanted) -> Iterator[Happening]:
+def _ran_tool(wanted: Wanted) -> Iterator[Happening]:
     if wanted.asked:
         yield approved_call(wanted.tool)
     yield ran(wanted.tool)
 
 
-def _tool(run: Run[S], effect: Effect) -> str:
+def _counted_tool(run: Run[S], effect: Effect) -> str:
     """Return the name of the tool whose call an effect runs; empty if rules do not count it."""
     if isinstance(effect, CallTool):
         return "" if effect.call.name in run.setup.own else effect.call.name

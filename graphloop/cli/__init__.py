@@ -83,38 +83,40 @@ class _Commands(TyperGroup):
         """Return the called command and its arguments."""
         name, _, rest = super().resolve_command(ctx, args)
         folder = f"{self.name}." if self.name in COMMANDS else FOLDERS.get(str(name), "")
-        return name, _loaded(f"{folder}{name}"), rest
+        return name, _load_command(f"{folder}{name}"), rest
 
 
-def _settings() -> dict[str, object]:
+def _typer_settings() -> dict[str, object]:
     # Without `terminal_width`, click makes help at least 50 columns wide.
     width = min(shutil.get_terminal_size().columns, 100) - 2
     return {"help_option_names": ["-h", "--help"], "terminal_width": width}
 
 
-def _help(text: str | None) -> str:
+def _mark_paragraphs(text: str | None) -> str:
     """Mark the indented paragraphs of a help text, so that typer does not wrap them."""
     return re.sub(r"\n\n(?=  )", "\n\n\b\n", text or "")
 
 
-def _group(commands: Mapping[str, str], name: str | None = None, text: str = "") -> typer.Typer:
-    """Return a group of commands, which `_loaded` imports when they are called."""
+def _make_group(
+    commands: Mapping[str, str], name: str | None = None, text: str = ""
+) -> typer.Typer:
+    """Return a group of commands, which `_load_command` imports when they are called."""
     group = typer.Typer(
         name=name,
-        help=_help(text),
+        help=_mark_paragraphs(text),
         cls=_Commands,
         no_args_is_help=True,
         add_completion=name is None,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        context_settings=_settings(),
+        context_settings=_typer_settings(),
     )
     for command, short in commands.items():
         group.command(command, short_help=short)(lambda: None)
     return group
 
 
-app = _group(COMMANDS)
+app = _make_group(COMMANDS)
 
 
 def main() -> None:
@@ -122,7 +124,7 @@ def main() -> None:
     delivered(lambda: app(prog_name="graphloop"))
 
 
-def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
+def _print_version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
     if wanted:
         try:
             number = version("graphloop")
@@ -132,18 +134,18 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 - typer's callback signature
         raise typer.Exit
 
 
-@app.callback(help=_help(HELP))
+@app.callback(help=_mark_paragraphs(HELP))
 def _graphloop(
     *,
     shown: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
     """Declare the options that `graphloop` takes without a command, such as `--version`."""
 
 
-def _loaded(path: str) -> object:
+def _load_command(path: str) -> object:
     """Import the module of a command or of a group, and return its command for typer.
 
     A group, such as `mcp`, is a package with a table `COMMANDS` of its own.
@@ -151,12 +153,12 @@ def _loaded(path: str) -> object:
     module = import_module(f".{path}", __package__)
     name = path.rpartition(".")[2]
     if hasattr(module, "COMMANDS"):
-        return typer.main.get_command(_group(module.COMMANDS, name, str(module.__doc__)))
+        return typer.main.get_command(_make_group(module.COMMANDS, name, str(module.__doc__)))
     single = typer.Typer(add_completion=False, rich_markup_mode=None)
-    settings = _settings()
-    single.command(name, cls=_Command, help=_help(module.__doc__), context_settings=settings)(
-        getattr(module, f"{name}_command")
-    )
+    settings = _typer_settings()
+    single.command(
+        name, cls=_Command, help=_mark_paragraphs(module.__doc__), context_settings=settings
+    )(getattr(module, f"{name}_command"))
     return typer.main.get_command(single)
 
 

@@ -59,11 +59,11 @@ def approve_command(
     if deny and edit is not None:
         raise ConfigError("--deny: expected it or --edit, found both: a denied call does not run.")
     arguments = None if edit is None else json_object(edit)
-    asyncio.run(_approve(run, call, store, Approval(not deny, reason, arguments)))
+    asyncio.run(_post_answer(run, call, store, Approval(not deny, reason, arguments)))
     return Status.OK
 
 
-async def _approve(run: str, call: str, where: str | None, answer: Approval) -> None:
+async def _post_answer(run: str, call: str, where: str | None, answer: Approval) -> None:
     async with opened(where) as store:
         typed_id = await find_run(store, run, str(where))
         origin = Origin(store, shown_address(str(where)), ("TARGET",))
@@ -112,19 +112,19 @@ def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str,
         return candidates[0]
     if candidates:
         raise ConfigError(
-            f"{call}: expected one call, found {len(candidates)}: {_listed(candidates)}. "
+            f"{call}: expected one call, found {len(candidates)}: {_list_asks(candidates)}. "
             "Fix: name it by its key."
         )
     if matches:
-        raise StoreError(f"answered already: {_listed(matches)}. The first answer counts.")
+        raise StoreError(f"answered already: {_list_asks(matches)}. The first answer counts.")
     names = [name for ask in waiting for name in (ask.name, ask.key)]
     raise ConfigError(
         f"run {run_id!r} does not wait for {call!r}; it waits for "
-        f"{_listed(waiting) or 'nothing'}.{nearest(call, names)}"
+        f"{_list_asks(waiting) or 'nothing'}.{nearest(call, names)}"
     )
 
 
-def _listed(asks: Sequence[Ask]) -> str:
+def _list_asks(asks: Sequence[Ask]) -> str:
     return ", ".join(f"{ask.key} {_call_of(ask)}" for ask in asks)
 
 

@@ -52,25 +52,25 @@ def with_approver(
     """
     own: RunOptions[Any] = loop.options if isinstance(loop, Agent) else {}
     if mode is not None or own.get("approve_tool_call") is None:
-        options["approve_tool_call"] = _approver(mode, display, kept="store" in options)
+        options["approve_tool_call"] = _approver_of_mode(mode, display, kept="store" in options)
     given: dict[str, Any] = {**options}  # The options of a graph are options of an agent, too.
     return (loop.with_options(**given), {}) if isinstance(loop, Agent) else (loop, options)
 
 
-def _approver(mode: ApproveMode | None, display: Display, *, kept: bool) -> Approver | None:
+def _approver_of_mode(mode: ApproveMode | None, display: Display, *, kept: bool) -> Approver | None:
     """Return the approver for a mode; None without a terminal, so that the run parks.
 
     With `kept`, a store keeps the run; only then can a person leave a question open.
     """
     match mode:
         case ApproveMode.ALWAYS:
-            return _always
+            return _approve_all
         case ApproveMode.NEVER:
-            return _never
+            return _decline_all
         case _:
             streams = (sys.stdin, sys.stderr)  # A stream is None if it was closed at the start.
             at_terminal = all(stream is not None and stream.isatty() for stream in streams)
-            return _asker(display, kept=kept) if at_terminal else None
+            return _make_asker(display, kept=kept) if at_terminal else None
 
 
 def json_object(text: str) -> str:
@@ -84,17 +84,17 @@ def json_object(text: str) -> str:
     return text
 
 
-async def _always(pending: Pending) -> Approval:
+async def _approve_all(pending: Pending) -> Approval:
     if pending.unknown:
         return Approval(approved=False, reason="it may have run already; --approve ask asks you")
     return Approval(approved=True, reason="--approve always")
 
 
-async def _never(_: Pending) -> Approval:
+async def _decline_all(_: Pending) -> Approval:
     return Approval(approved=False, reason="--approve never")
 
 
-def _asker(display: Display, *, kept: bool) -> Approver:
+def _make_asker(display: Display, *, kept: bool) -> Approver:
     one_at_a_time = asyncio.Lock()
 
     async def ask(pending: Pending) -> Approval:
@@ -104,12 +104,12 @@ def _asker(display: Display, *, kept: bool) -> Approver:
                 tell_error(f"\n? {agents_text(pending.agents, pending.server)}{call}")
                 if pending.unknown:
                     tell_error(UNKNOWN)
-                return await _answer(pending, kept=kept)
+                return await _ask_person(pending, kept=kept)
 
     return ask
 
 
-async def _answer(pending: Pending, *, kept: bool) -> Approval:
+async def _ask_person(pending: Pending, *, kept: bool) -> Approval:
     """Ask the person at the terminal until there is a valid answer, and return it.
 
     Raises:
@@ -118,7 +118,7 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
     in_words = pending.in_words and pending.parameters == IN_WORDS
     prompt = WORDS if in_words else AGAIN if pending.unknown else ALLOW
     while True:
-        line = await _typed(prompt.format(end=LATER if kept else NO))
+        line = await _read_line(prompt.format(end=LATER if kept else NO))
         text = line.strip()
         match text.lower():
             case "y" | "yes":
@@ -126,7 +126,7 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
             case "n" | "no":
                 return Approval(approved=False)
             case "e" | "edit" if not in_words:
-                if edit := await _edit(pending):
+                if edit := await _ask_edit(pending):
                     return edit
             case "" if line:
                 tell_error("  no answer: nothing is decided yet")
@@ -141,13 +141,13 @@ async def _answer(pending: Pending, *, kept: bool) -> Approval:
                 return Approval(approved=False, reason=text)
 
 
-async def _edit(pending: Pending) -> Approval | None:
+async def _ask_edit(pending: Pending) -> Approval | None:
     """Ask for edited arguments, and return the approval; None to ask the first question again."""
     if pending.unknown:
         tell_error(f"  {AS_IT_WAS}")
         return None
     tell_error(f"  in place of {clean(pending.arguments)}")
-    text = (await _typed("  arguments as JSON (empty: go back):")).strip()
+    text = (await _read_line("  arguments as JSON (empty: go back):")).strip()
     if not text:
         return None
     try:
@@ -160,7 +160,7 @@ async def _edit(pending: Pending) -> Approval | None:
     return None
 
 
-async def _typed(prompt: str) -> str:
+async def _read_line(prompt: str) -> str:
     """Return a line typed at the terminal, with its newline; empty at the end of input."""
     sys.stderr.write(f"{wrapped(prompt, sys.stderr)} ")
     sys.stderr.flush()

@@ -64,10 +64,10 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
     drawing = findings_file(draw)
     sarif_file = None if sarif is None else Destination.of("--sarif", sarif, SARIF_SUFFIXES)
     refuse_mixed(sarif_file, drawing, as_json=as_json)
-    wanted = _wanted(proven)
+    wanted = _required_codes(proven)
     own_rules = rules_of_texts(rule or (), "--rule")
     try:
-        loop, tools = _loaded(target, modules)
+        loop, tools = _load_loop(target, modules)
         graph = loop.graph if isinstance(loop, Agent) else loop
         rules = own_rules
         if isinstance(loop, Agent):
@@ -85,7 +85,7 @@ def check_command(  # noqa: PLR0913 - the options of a command are its parameter
     return Status.OK if report.ok and not lacking else Status.FAILED
 
 
-def _loaded(text: str, modules: Sequence[ModuleType]) -> tuple[Loop, tuple[str, ...]]:
+def _load_loop(text: str, modules: Sequence[ModuleType]) -> tuple[Loop, tuple[str, ...]]:
     """Return the agent or graph of a target, and the names of the known tools of its runs."""
     target = load_target(text, modules)
     loop = target.loop()
@@ -101,7 +101,7 @@ def _loaded(text: str, modules: Sequence[ModuleType]) -> tuple[Loop, tuple[str, 
     return loop, tuple(dict.fromkeys(known))
 
 
-def _wanted(proven: str | None) -> tuple[str, ...]:
+def _required_codes(proven: str | None) -> tuple[str, ...]:
     """Return the property codes that the value of `--proven` requires."""
     if proven is None:
         return ()

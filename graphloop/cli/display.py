@@ -98,19 +98,19 @@ class JsonDisplay:
         """Write a part as a JSON line; write the run's state before the `finish` part."""
         if isinstance(part, ErrorPart):
             error = {"error": type(part.error).__name__, "message": str(part.error)}
-            self._write(encode({"type": part.type, **error}))
+            self._write_line(encode({"type": part.type, **error}))
         elif isinstance(part, Finish) and run is not None:
             state: object = run.state
             if state is not None:
-                self._write(to_json({"type": "state", "state": state}, fallback=repr))
-            self._write(encode({**to_builtins(part), "text": latest_answer(run)}))
+                self._write_line(to_json({"type": "state", "state": state}, fallback=repr))
+            self._write_line(encode({**to_builtins(part), "text": latest_answer(run)}))
         else:
-            self._write(encode(part))
+            self._write_line(encode(part))
 
     def finish(self, result: RunResult[Any], kept: str) -> None:
         """Do nothing: `show` has already written the result with the `finish` part."""
 
-    def _write(self, line: bytes) -> None:
+    def _write_line(self, line: bytes) -> None:
         self._out.write(safe_json(line.decode()) + "\n")
         self._out.flush()
 
@@ -173,14 +173,14 @@ class TextDisplay:
             part = part.part
         match part:
             case ToolCallPart():
-                self._called(f"{path}{part.key}", agents, part)
+                self._print_call(f"{path}{part.key}", agents, part)
             case ToolState() if part.arguments:
                 call = call_text(part.tool_name, part.arguments)
                 self._calls[f"{path}{part.key}"] = f"{agents}{call} (edited)"
             case ToolProgress():
                 self._progress[f"{path}{part.key}"] = _progress_text(part)
             case ToolResultPart():
-                self._answered(f"{path}{part.result.key}", agents, part.result)
+                self._print_result(f"{path}{part.result.key}", agents, part.result)
             case _ if not agents:
                 self._show_own(part, run)
             case _:
@@ -201,10 +201,12 @@ class TextDisplay:
         match part:
             case TextDelta():
                 self._answer += clean(part.text)
-                self._write(clean(part.text), "")
+                self._write_line(clean(part.text), "")
             case ReasoningDelta():
                 # Shown only on a terminal: a file should contain the answer without reasoning.
-                self._write(clean(part.text) if self._console is not None else "", "dim italic")
+                self._write_line(
+                    clean(part.text) if self._console is not None else "", "dim italic"
+                )
             case ProviderToolDelta(state="running"):
                 call = call_text(part.name, part.arguments)
                 self._print(f"→ {call} on the model's server")
@@ -213,7 +215,7 @@ class TextDisplay:
             case StepStart():
                 self._answer = ""
                 self._end_line()
-                if message := _injected(run):
+                if message := _injected_message(run):
                     self._print(f"↩ {message}", "magenta")
             case StepRetry():
                 self._answer = ""
@@ -223,13 +225,13 @@ class TextDisplay:
             case _:
                 pass
 
-    def _called(self, key: str, agents: str, part: ToolCallPart) -> None:
+    def _print_call(self, key: str, agents: str, part: ToolCallPart) -> None:
         call = self._calls[key] = f"{agents}{call_text(part.tool_name, part.arguments)}"
         self._end_line()
         if self._console is None:
             self._print(f"→ {call}")
 
-    def _answered(self, key: str, agents: str, result: ToolResult) -> None:
+    def _print_result(self, key: str, agents: str, result: ToolResult) -> None:
         self._progress.pop(key, None)
         call = self._calls.pop(key, None) or f"{agents}{_call_of(self._run, key) or result.name}"
         is_answer = result.name == FINAL_ANSWER and not agents
@@ -243,7 +245,7 @@ class TextDisplay:
         text = one_line(result.text, RESULT_MAX) or "(no text)"
         self._print(f"{sign} {call}: {text}", style if sign != "✓" else "")
 
-    def _write(self, text: str, style: str) -> None:
+    def _write_line(self, text: str, style: str) -> None:
         """Write streamed text; on a terminal, print only complete lines and keep the rest."""
         if self._console is None:
             self._out.write(text)
@@ -278,7 +280,7 @@ class TextDisplay:
             # A new object each time: a stopped Live that starts again erases lines above.
             self._live = Live(
                 console=self._console,
-                get_renderable=self._bottom,
+                get_renderable=self._status_line,
                 refresh_per_second=REFRESHES_PER_SECOND,
                 transient=True,
             )
@@ -290,16 +292,16 @@ class TextDisplay:
             self._end_line()
             live.stop()
 
-    def _bottom(self) -> RenderableType:
+    def _status_line(self) -> RenderableType:
         assert self._console is not None, "only a terminal has a bottom"
         rows = Text(self._line, self._style).wrap(self._console, self._console.width)
         calls = list(self._calls.items())  # A copy: another thread calls this.
         shown = [f"→ {call} {self._progress.get(key, '')}".rstrip() for key, call in calls]
         lines = [*rows[-WRITING_MAX:], *[Text(call, "cyan") for call in shown]]
-        self._spinner.update(text=Text(" · ".join(self._facts()), "dim"))
+        self._spinner.update(text=Text(" · ".join(self._status_facts()), "dim"))
         return Group(*lines, self._spinner)
 
-    def _facts(self) -> Iterator[str]:
+    def _status_facts(self) -> Iterator[str]:
         run = self._run
         if run is not None:
             yield run.node
@@ -359,7 +361,7 @@ def _progress_text(part: ToolProgress) -> str:
     return one_line(f"{part.done:g}{total} {part.message}".rstrip(), RESULT_MAX)
 
 
-def _injected(run: Run[S] | None) -> str:
+def _injected_message(run: Run[S] | None) -> str:
     """Return the run's latest message if a node added it, else an empty text."""
     last = run.messages[-1] if run is not None and run.messages else None
     if isinstance(last, UserMessage) and last.origin and isinstance(last.content, str):

@@ -115,7 +115,7 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
     if text and output is not None:
         raise ConfigError("--text prints to the terminal. Fix: for a file, write -o loop.txt.")
     output = output or ("-.txt" if text else "-")
-    journals = _journals(run or (), store)
+    journals = _load_journals(run or (), store)
     loaded = load_target(target or (journals[0].target(None) if journals else STANDARD))
     graph = graph_with_tools(loaded.loop(), loaded.tools)
     if in_order:
@@ -129,7 +129,7 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
         if check:
             marks = proof_marks(graph, graph.check().findings)
         elif journals:
-            marks = trace_marks(graph, asyncio.run(_traces(graph, journals, store)))
+            marks = trace_marks(graph, asyncio.run(_load_traces(graph, journals, store)))
         is_file = file.draw(picture(graph, marks, level.value, expand=expand), THEMES[theme.value])
     if is_file:
         sys.stdout.write(
@@ -138,7 +138,7 @@ def draw_command(  # noqa: PLR0913 - the options of a command are its parameters
     return Status.OK
 
 
-def _journals(names: Sequence[str], store: str | None) -> list[Journal]:
+def _load_journals(names: Sequence[str], store: str | None) -> list[Journal]:
     journals = [asyncio.run(read(store, name)) for name in dict.fromkeys(names)]
     if len({journal.run_id for journal in journals}) < len(names):
         raise ConfigError("--run names a run twice, and it would count as two. Fix: name it once.")
@@ -159,14 +159,14 @@ def graph_with_tools(loop: Loop, tools: Tools = ()) -> Graph[None]:
     return graph
 
 
-async def _traces(
+async def _load_traces(
     graph: Graph[None], journals: Sequence[Journal], where: str | None
 ) -> list[RunTrace]:
     async with opened(where) as store:
-        return [await _trace(graph, journal, store) for journal in journals]
+        return [await _load_trace(graph, journal, store) for journal in journals]
 
 
-async def _trace(graph: Graph[None], journal: Journal, store: Store) -> RunTrace:
+async def _load_trace(graph: Graph[None], journal: Journal, store: Store) -> RunTrace:
     """Return the trace of a run, including stored answers that are not in a journal yet."""
     answers = await answers_text(store, root_of(journal.run_id, "")[0])
     children = await journals_below(store, journal.run_id)

@@ -80,21 +80,21 @@ async def drive(
             closes.push_async_callback(close, origin.store)
         if owner is not None:
             closes.push_async_callback(owner.aclose)
-        with _interrupts(abort) as interrupt:
+        with _on_interrupt(abort) as interrupt:
             try:
-                failure = await _shown(stream, display, origin, asked, interrupt)
+                failure = await _show_parts(stream, display, origin, asked, interrupt)
             except BrokenPipeError:  # `| head` has closed the pipe.
                 await _print_unfinished(stream, origin, "has no reader left")
                 raise
         if failure is None:
-            status = await _finished(stream, origin, display)
+            status = await _show_result(stream, origin, display)
         else:
             status = complain(failure)
             await _print_unfinished(stream, origin, "is not over")
-    return _interrupted() if interrupt.came else status
+    return _exit_interrupted() if interrupt.came else status
 
 
-async def _shown(
+async def _show_parts(
     stream: RunStream[Any],
     display: Display,
     origin: Origin | None,
@@ -125,7 +125,7 @@ async def _print_unfinished(stream: RunStream[Any], origin: Origin | None, why: 
         tell_error(f"interrupted: run {run.id} {why}. Go on with: {command}")
 
 
-async def _finished(stream: RunStream[Any], origin: Origin | None, display: Display) -> Status:
+async def _show_result(stream: RunStream[Any], origin: Origin | None, display: Display) -> Status:
     """Show the result of a run that ended or parked, and return the exit status."""
     result = await stream.result()
     kept = origin if origin is not None and origin.path else None
@@ -187,7 +187,7 @@ class _Interrupt:
 
 
 @contextmanager
-def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
+def _on_interrupt(abort: Callable[[], None]) -> Generator[_Interrupt]:
     """Inside the `with` block, call `abort` in the event loop on the first Ctrl-C.
 
     The second Ctrl-C has its default behaviour, even if a tool blocks the event loop. A busy event
@@ -211,7 +211,7 @@ def _interrupts(abort: Callable[[], None]) -> Generator[_Interrupt]:
         signal.signal(signal.SIGINT, before)
 
 
-def _interrupted() -> Status:
+def _exit_interrupted() -> Status:
     """Exit at once if a tool's thread still runs; otherwise return the status of an interruption.
 
     Python would wait for the thread before it exits.

@@ -94,7 +94,7 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
         )
     if drawing is not None:
         drawing.draw(picture(graph, report.coverage.marks))
-    again = _command(target, registers or (), rule or (), events)
+    again = _replay_command(target, registers or (), rule or (), events)
     print_report(report.text(again), report.to_json(), as_json=as_json, beside=drawing)
     if report.ok and report.other_rules:
         raise ConfigError(
@@ -106,7 +106,9 @@ def fuzz_command(  # noqa: PLR0913 - the options of a command are its parameters
     return Status.OK if report.ok else Status.FAILED
 
 
-def _command(target: str, registers: Iterable[str], rules: Iterable[str], events: int) -> str:
+def _replay_command(
+    target: str, registers: Iterable[str], rules: Iterable[str], events: int
+) -> str:
     """Return the command line arguments that, with a run's token, replay a run of this world."""
     words = [target, *[word for file in registers for word in ("--with", file)]]
     words += [word for rule in rules for word in ("--rule", rule)]

@@ -31,20 +31,22 @@ OPTIONAL: Final = ("URL", "WIRE", "KEY")
 
 def models_command(*, as_json: Json = False) -> Status:
     """Print the services; with `--json`, one JSON object for each service."""
-    rows = [_row(name, service, os.environ) for name, service in sorted(SERVICES.items())]
+    rows = [
+        _row_of_service(name, service, os.environ) for name, service in sorted(SERVICES.items())
+    ]
     if as_json:
         for row in rows:
             sys.stdout.write(f"{json.dumps(row)}\n")
         return Status.OK
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
-    lines = [COLUMNS, *[tuple(_cells(row)) for row in rows]]
-    tables = [_table(lines, OPTIONAL[:left_out]) for left_out in range(len(OPTIONAL) + 1)]
+    lines = [COLUMNS, *[tuple(_cells_of(row)) for row in rows]]
+    tables = [_drop_columns(lines, OPTIONAL[:left_out]) for left_out in range(len(OPTIONAL) + 1)]
     fitting = (text for text in tables if max(map(len, text.splitlines())) <= width)
     sys.stdout.write(next(fitting, tables[-1]))
     return Status.OK
 
 
-def _table(lines: Sequence[Sequence[str]], left_out: Collection[str]) -> str:
+def _drop_columns(lines: Sequence[Sequence[str]], left_out: Collection[str]) -> str:
     """Return the lines of the table without some columns."""
     columns = [one for one in zip(*lines, strict=True) if one[0] not in left_out]
     widths = [max(map(len, column)) for column in columns]
@@ -52,7 +54,7 @@ def _table(lines: Sequence[Sequence[str]], left_out: Collection[str]) -> str:
     return "".join(f"{'  '.join(map(str.ljust, row, widths)).rstrip()}\n" for row in rows)
 
 
-def _row(name: str, service: Service, environ: Mapping[str, str]) -> dict[str, object]:
+def _row_of_service(name: str, service: Service, environ: Mapping[str, str]) -> dict[str, object]:
     return {
         "service": name,
         "wire": service.wire.split(".")[1].replace("_", "-"),
@@ -65,7 +67,7 @@ def _row(name: str, service: Service, environ: Mapping[str, str]) -> dict[str, o
     }
 
 
-def _cells(row: Mapping[str, object]) -> Iterator[str]:
+def _cells_of(row: Mapping[str, object]) -> Iterator[str]:
     """Yield the cells of a line of the table."""
     yield from map(str, (row["service"], row["wire"], row["key_variable"]))
     yield "yes" if row["is_set"] else "no" if row["needs_key"] else "not needed"

@@ -28,10 +28,10 @@ MODULE: Final = re.compile(r"[A-Za-z_][\w.]*")
 
 def register(files: Iterable[str] | None) -> tuple[ModuleType, ...]:
     """Execute each file or module, once, so that it registers its names for topology files."""
-    return tuple(map(_registered, files or ()))
+    return tuple(map(_load_module, files or ()))
 
 
-def _registered(text: str) -> ModuleType:
+def _load_module(text: str) -> ModuleType:
     if not text.endswith(".py"):
         if MODULE.fullmatch(text):
             return imported(text, f"--with {text}")
@@ -45,7 +45,7 @@ def _registered(text: str) -> ModuleType:
             f"--with {text}: expected a .py file, found nothing of that name."
             f"{nearest(file.name, names)}"
         )
-    return _executed(file) or execute(file)
+    return _executed_before(file) or execute(file)
 
 
 @contextmanager
@@ -91,7 +91,7 @@ def execute(file: Path) -> ModuleType:
     return module
 
 
-def _executed(file: Path) -> ModuleType | None:
+def _executed_before(file: Path) -> ModuleType | None:
     """Return the module of a file that was executed already; None if it was not."""
     for name in (f"{EXECUTED}{file.stem}", file.stem):
         module = sys.modules.get(name)

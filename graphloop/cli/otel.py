@@ -59,7 +59,7 @@ def otel_command(
     journal.refuse_part("otel")
     loaded = load_target(journal.target(target))
     graph = graph_with_tools(loaded.loop(), loaded.tools)
-    below = asyncio.run(_below(store, journal.run_id))
+    below = asyncio.run(_child_journals(store, journal.run_id))
     try:
         spans = room.StoredSpans(graph, journal.events, below)
     except ModuleNotFoundError as missing:
@@ -77,6 +77,6 @@ def otel_command(
     return Status.OK
 
 
-async def _below(where: str | None, run_id: str) -> Mapping[str, Sequence[Event]]:
+async def _child_journals(where: str | None, run_id: str) -> Mapping[str, Sequence[Event]]:
     async with opened(where) as store:
         return await journals_below(store, run_id)

@@ -88,7 +88,7 @@ class Destination:
         try:
             Path(self.path).write_text(text.rstrip("\n") + "\n", encoding="utf-8")
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._cannot_write(error) from error
         return True
 
     def draw(self, picture: Picture, theme: Theme = LIGHT) -> bool:
@@ -99,10 +99,10 @@ class Destination:
         try:
             save_picture(picture, self.path, theme)
         except OSError as error:
-            raise self._unwritable(error) from error
+            raise self._cannot_write(error) from error
         return True
 
-    def _unwritable(self, error: OSError) -> ConfigError:
+    def _cannot_write(self, error: OSError) -> ConfigError:
         return ConfigError(f"{self.option}: {self.path!r} cannot be written: {error}")
 
 
@@ -157,9 +157,9 @@ def _print_lines(lines: Iterable[str]) -> None:
         return
     console = Console(highlight=False, markup=False, soft_wrap=True)
     for line in lines:
-        console.print(Text(wrapped(line, sys.stdout), _style(line)))
+        console.print(Text(wrapped(line, sys.stdout), _style_of(line)))
 
 
-def _style(line: str) -> str:
+def _style_of(line: str) -> str:
     """Return the colour of a report's line; the words alone say the same."""
     return next((style for pattern, style in STYLES.items() if re.match(pattern, line)), "")

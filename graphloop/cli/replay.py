@@ -98,7 +98,7 @@ def replay_command(
     if upto is not None:
         journal.check_number("--upto", upto)
     events = journal.events[:upto]
-    known = _known(journal, target, len(events))
+    known = _replay_known(journal, target, len(events))
     lines = _json_lines(events, known) if as_json else _text_lines(events, known)
     for line in lines:
         text = safe_json(line) if as_json else wrapped(line, sys.stdout)
@@ -115,7 +115,7 @@ class _Known:
     denials: Mapping[int, tuple[JudgedCall, ...]]
 
 
-def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
+def _replay_known(journal: Journal, target: str | None, number: int) -> _Known | None:
     """Replay the first `number` events of a journal on its graph; None if no target is known.
 
     If a target from the store cannot be loaded, print a message and return None. An error of a
@@ -124,7 +124,7 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
     if not (target or journal.start):
         return None
     try:
-        return _replayed(journal.graph(target), journal.events[:number])
+        return _replay_graph(journal.graph(target), journal.events[:number])
     except GraphloopError as error:
         if target:
             raise
@@ -132,7 +132,7 @@ def _known(journal: Journal, target: str | None, number: int) -> _Known | None:
         return None
 
 
-def _replayed(graph: Graph[None], events: Sequence[Event]) -> _Known:
+def _replay_graph(graph: Graph[None], events: Sequence[Event]) -> _Known:
     steps = list(judged_steps(graph, typed(graph, events)))
     effects = {effect.id: effect for step, _ in steps for effect in step.effects}
     denials = {
@@ -152,7 +152,7 @@ def event_lines(
     known = None
     if graph is not None:
         with suppress(GraphloopError):  # The code has changed: its graph names nothing.
-            known = _replayed(graph, events)
+            known = _replay_graph(graph, events)
     for line in _event_lines(events, known, after):
         yield wrapped(line, sys.stdout)
 
@@ -217,7 +217,7 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
     match event:
         case Started():
             prompts = [prompt for prompt in event.messages if isinstance(prompt, UserMessage)]
-            prompt = f": {_content(prompts[-1].content)}" if prompts else ""
+            prompt = f": {_content_text(prompts[-1].content)}" if prompts else ""
             return f"{event.graph}, {event.setup.model}{prompt}"
         case ModelReplied():
             facts = f"{event.reply.finish_reason}, {event.reply.usage.total_tokens:,} tokens"
@@ -234,7 +234,7 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
             fields: dict[str, object] = to_builtins(event, enc_hook=repr)
             if isinstance(event, ToolReturned):
-                fields["content"] = _content(event.content)
+                fields["content"] = _content_text(event.content)
             text = name + ", ".join(
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
                 for key, value in fields.items()
@@ -319,10 +319,10 @@ def _message_text(message: UserMessage | AssistantMessage | ToolResult) -> str:
         case ToolResult():
             return message.text
         case UserMessage():
-            return _content(message.content)
+            return _content_text(message.content)
 
 
-def _content(content: str | tuple[UserPart, ...]) -> str:
+def _content_text(content: str | tuple[UserPart, ...]) -> str:
     if isinstance(content, str):
         return content
     return " ".join(

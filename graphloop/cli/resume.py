@@ -112,13 +112,13 @@ def _loop_and_model(
     if own is not None:
         provider = None
         if _is_replaced(own, journal, base_url):
-            provider = _provider(journal, base_url, None)
+            provider = _provider_of(journal, base_url, None)
         else:
             refuse_options({"--base-url": base_url}, f"the agent in {loaded.place} has its model")
         provider = recorded_model(loaded, provider, record, goes_on=True)
         return loaded.loop_to_run(provider), provider
     try:
-        provider = _provider(journal, base_url, headers)
+        provider = _provider_of(journal, base_url, headers)
     except ConfigError:
         # `build` may return an agent with a provider of its own, which no label tells.
         usual: Provider = ScriptedModel(())
@@ -136,13 +136,13 @@ def _loop_and_model(
 
 def _is_replaced(own: Model, journal: Journal, base_url: str | None) -> bool:
     """Whether the run began with a model of the command line in place of its agent's `own`."""
-    label = _label(journal)
+    label = _label_of(journal)
     if label == (own if isinstance(own, str) else own.label):
         return isinstance(own, str) and base_url is not None
     return label.partition(":")[0] in {*SERVICES, "script"}
 
 
-def _label(journal: Journal) -> str:
+def _label_of(journal: Journal) -> str:
     """Return the label of the model that the run began with; empty for none."""
     first = journal.events[0]
     if not isinstance(first, Started):
@@ -150,11 +150,11 @@ def _label(journal: Journal) -> str:
     return first.setup.model
 
 
-def _provider(
+def _provider_of(
     journal: Journal, base_url: str | None, headers: Mapping[str, str] | None
 ) -> Provider | None:
     """Return the model that the journal names; None if only sub-agents of the run use models."""
-    label = _label(journal)
+    label = _label_of(journal)
     if not label:
         return None
     model = resolve(label, base_url=base_url, headers=headers, environ=os.environ)

@@ -153,7 +153,7 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
         refuse_unreachable(store)
     if target == STANDARD and names_target(target):
         target = f"./{target}"  # A file named like the standard loop goes first.
-    loaded, question = _target(target, prompt, register(registers))
+    loaded, question = _load_target(target, prompt, register(registers))
     display = display_for(as_json=as_json)
     headers = headers_of(header)
     provider, notice = provider_for(loaded, model, script, base_url, headers)
@@ -174,20 +174,20 @@ def run_command(  # noqa: PLR0913 - the options of a command are its parameters
     if loaded.tools and not isinstance(loop, Agent):
         options["tools"] = loaded.tools
     if explain:
-        _explain(loop, provider, options, as_json=as_json)
+        _print_bound(loop, provider, options, as_json=as_json)
     given: dict[str, Any] = {**options, **loaded.access(headers)}
     owner = loop if isinstance(loop, Agent) else provider
     asked = None if prompt else loaded.prompt
 
     async def work() -> Status:
         async with loaded.given_deps(loop) as deps:
-            stream = _stream(loop, loaded, provider, question, file or (), given | deps)
+            stream = _start_stream(loop, loaded, provider, question, file or (), given | deps)
             return await drive(stream, display, origin=origin, owner=owner, asked=asked)
 
     return asyncio.run(work())
 
 
-def _stream(
+def _start_stream(
     loop: Loop,
     loaded: Target,
     provider: Provider | None,
@@ -204,7 +204,9 @@ def _stream(
     return loop.stream(state, model=provider, prompt=prompt or None, **given)
 
 
-def _target(target: str, prompt: str | None, modules: Sequence[ModuleType]) -> tuple[Target, str]:
+def _load_target(
+    target: str, prompt: str | None, modules: Sequence[ModuleType]
+) -> tuple[Target, str]:
     """Return the loaded target, and the question to start the run with."""
     if prompt is None and not names_target(target):
         return load_target(STANDARD, modules), target
@@ -245,7 +247,7 @@ def provider_for(
         why = f"{loaded.place} has its model already, or asks none"
         refuse_options({"--model": model, "--script": script, "--base-url": base_url}, why)
         return None, ""
-    name, notice = _choice(named, base_url, environ, loaded.script)
+    name, notice = _choose_model(named, base_url, environ, loaded.script)
     given = headers if own is None else None  # The run of a ready agent takes them itself.
     provider = resolve(name, base_url=base_url, headers=given, environ=os.environ)
     return provider, notice
@@ -307,7 +309,7 @@ def recorded_model(
     return recorded(provider, file, mode="append" if goes_on else "record")
 
 
-def _choice(
+def _choose_model(
     named: str | None, base_url: str | None, environ: Mapping[str, str], beside: Path | None
 ) -> tuple[str, str]:
     """Return the name of the model to use, and a message about how the model was chosen.
@@ -349,7 +351,7 @@ def _refuse_state(graph: Loop, state: object) -> None:
         )
 
 
-def _explain(
+def _print_bound(
     loop: Loop, provider: Provider | None, options: RunOptions[Any], *, as_json: bool
 ) -> None:
     """Print the upper bound of a run (calls, tokens, cost): on stderr, or as JSON on stdout."""

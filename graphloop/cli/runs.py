@@ -133,25 +133,27 @@ def runs_command(  # noqa: PLR0913 - the options of a command are its parameters
     if status is not None:
         statuses = (cast("RunStatus", status),)  # It is one of them.
     given = _Listing(statuses, agent, after or "", limit)
-    shown, hint = asyncio.run(_rows(store, given))
+    shown, hint = asyncio.run(_read_rows(store, given))
     if as_json:
         for row in shown:
-            sys.stdout.write(f"{safe_json(json.dumps(_json(row), ensure_ascii=False))}\n")
+            sys.stdout.write(f"{safe_json(json.dumps(_row_json(row), ensure_ascii=False))}\n")
         return Status.OK
     if shown:
-        _print(shown)
+        _print_table(shown)
     if hint:
         tell_error(hint)
     return Status.OK
 
 
-async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str]:
+async def _read_rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str]:
     """Return the rows of a listing, and a hint at the runs that it leaves out."""
     async with opened(where) as store:
         if not isinstance(store, Catalog):
             # Journals tell no status, so none of their runs has one that is asked for.
             known = await _from_journals(store)
-            rows = [_Row(one, "", why=_why(one)) for one in known if given.statuses in ((), OPEN)]
+            rows = [
+                _Row(one, "", why=_why_over(one)) for one in known if given.statuses in ((), OPEN)
+            ]
             return rows, "" if rows else "no such run" if known else "no runs"
         listing = paged(store, given.statuses, given.agent, after=given.after, limit=given.limit)
         found = [record async for record in listing]
@@ -160,7 +162,7 @@ async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str
                 record,
                 record.status,
                 await answers_text(store, record.run_id) if record.asks else {},
-                _why(record),
+                _why_over(record),
             )
             for record in found
         ]
@@ -172,7 +174,7 @@ async def _rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row], str
         return rows, "no runs" if is_empty else "" if rows else "no such run"
 
 
-def _why(record: RunRecord) -> str:
+def _why_over(record: RunRecord) -> str:
     """Return why a run ended or is blocked; empty for a run that just completed, or goes on."""
     if record.refusals:
         return one_line(record.refusals[-1].reason, WHY_MAX)
@@ -203,9 +205,9 @@ async def _from_journals(store: Store) -> Sequence[RunRecord]:
     return sorted(records, key=lambda record: record.created_at)
 
 
-def _print(rows: Sequence[_Row]) -> None:
+def _print_table(rows: Sequence[_Row]) -> None:
     """Print a table of runs that fits the terminal, then the questions that each run waits for."""
-    named = [*_tree(rows)]
+    named = [*_in_tree_order(rows)]
     is_terminal = sys.stdout.isatty()
     console = Console(width=None if is_terminal else PIPE_WIDTH, highlight=False, markup=False)
     columns = [*_columns(named)]
@@ -235,7 +237,7 @@ def _columns(named: Sequence[tuple[str, _Row]]) -> Iterator[tuple[str, Sequence[
     yield "GRAPH", [clean(one.graph) for one in records]
     if any(one.queue != Submission().queue for one in records):
         yield "QUEUE", [clean(one.queue) for one in records]
-    if any(deadlines := [_deadline(one) for one in records]):
+    if any(deadlines := [_deadline_text(one) for one in records]):
         yield "DEADLINE", deadlines
     yield "EVENTS", [Styled(str(one.events), justify="right") for one in records]
     yield "UPDATED", [time_text(one.updated_at) for one in records]
@@ -243,7 +245,7 @@ def _columns(named: Sequence[tuple[str, _Row]]) -> Iterator[tuple[str, Sequence[
         yield "CODE", [one.revision[:REVISION_SHOWN] for one in records]
 
 
-def _deadline(record: RunRecord) -> str | Styled:
+def _deadline_text(record: RunRecord) -> str | Styled:
     """Return when the deadline of a run that is not over is, from now; "" for none."""
     remaining_s = record.remaining_s
     if remaining_s is None or record.status in OVER:
@@ -262,7 +264,7 @@ def _table(columns: Sequence[tuple[str, Sequence[str | Styled]]]) -> Table:
     return table
 
 
-def _tree(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
+def _in_tree_order(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
     """Yield the name to print and the row of each run, with child runs after their parent."""
     listed = {row.record.run_id for row in rows}
     roots = {run_id.partition("/")[0] for run_id in listed}
@@ -282,7 +284,7 @@ def _tree(rows: Sequence[_Row]) -> Iterator[tuple[str, _Row]]:
     return branch("", 0)
 
 
-def _json(row: _Row) -> Mapping[str, object]:
+def _row_json(row: _Row) -> Mapping[str, object]:
     record = row.record
     return {
         "run_id": record.run_id,

@@ -77,11 +77,11 @@ def run_options(
     if max_tokens is not None:
         options["max_tokens"] = max_tokens
     if own:
-        options["provider_options"] = _fields(own)
+        options["provider_options"] = _read_fields(own)
     return options
 
 
-def _fields(texts: Iterable[str]) -> dict[str, object]:
+def _read_fields(texts: Iterable[str]) -> dict[str, object]:
     fields: dict[str, object] = {}
     for text in texts:
         name, equals, value = text.partition("=")

@@ -54,7 +54,7 @@ EDIT_MAX: Final = 120
 @asynccontextmanager
 async def opened(where: str | None) -> AsyncGenerator[Store]:
     """Open an existing store, and close it at the end of the `async with` block."""
-    store = open_store(where if where is not None and has_scheme(where) else _existing(where))
+    store = open_store(where if where is not None and has_scheme(where) else _existing_path(where))
     try:
         yield store
     finally:
@@ -71,7 +71,7 @@ def named(where: str | None) -> str:
     return where
 
 
-def _existing(where: str | None) -> Path:
+def _existing_path(where: str | None) -> Path:
     """Return the path of a store; raise an error if there is no store at the path."""
     where = named(where)
     path = Path(where)
@@ -122,7 +122,7 @@ async def find_run(store: Store, text: str, where: str) -> str:
         raise ConfigError(
             f"{text}: expected a run's id, or its beginning, found no run that has it."
             f"{nearest(text, known)} See all runs with: "
-            f"{_command('runs', '--all', '--store', shown_address(where))}"
+            f"{_command_line('runs', '--all', '--store', shown_address(where))}"
         )
     return run_id
 
@@ -224,12 +224,12 @@ async def read(where: str | None, text: str) -> Journal:
     """Read the journal of the run whose id begins with `text`."""
     async with opened(where) as store:
         run_id = await find_run(store, text, str(where))
-        note = await _note(store, run_id)
+        note = await _note_of(store, run_id)
         has_children = any(known.startswith(f"{run_id}/") for known in await store.runs())
         return Journal(run_id, await store.load(run_id), Start.noted(note), has_children)
 
 
-async def _note(store: Store, run_id: str) -> str:
+async def _note_of(store: Store, run_id: str) -> str:
     """Return the words that a store keeps for a run; empty for a run started from Python."""
     records = await store.overview(run_id) if isinstance(store, Catalog) else ()
     return "".join([record.target for record in records if record.run_id == run_id])
@@ -280,16 +280,16 @@ class Origin:
 
     def approve_command(self, run_id: str, key: str) -> str:
         """Return the shell command that approves a call of the run."""
-        return _command("approve", run_id, key, "--store", self.path)
+        return _command_line("approve", run_id, key, "--store", self.path)
 
     def fork_command(self, run_id: str) -> str:
         """Return the shell command that copies the run up to event N."""
-        return _command("fork", run_id, "--at", "N", "--store", self.path)
+        return _command_line("fork", run_id, "--at", "N", "--store", self.path)
 
     async def resume_command(self, run_id: str) -> str:
         """Return the shell command that resumes the run, without words that the store keeps."""
-        repeated = () if await _note(self.store, run_id) else ("--target", *self.words)
-        return _command("resume", run_id, *repeated, "--store", self.path)
+        repeated = () if await _note_of(self.store, run_id) else ("--target", *self.words)
+        return _command_line("resume", run_id, *repeated, "--store", self.path)
 
 
 def origin_of(store: Store | str | Path, start: Start) -> Origin:
@@ -299,5 +299,5 @@ def origin_of(store: Store | str | Path, start: Start) -> Origin:
     return Origin(store, "", start.words())
 
 
-def _command(*words: str) -> str:
+def _command_line(*words: str) -> str:
     return shlex.join(("graphloop", *words))

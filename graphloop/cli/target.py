@@ -132,7 +132,7 @@ class Target:
         closes = AsyncExitStack()
         if isinstance(deps, FunctionType | type):
             with users_code(self.place):
-                deps = await _made(cast("Callable[[], object]", deps), closes)
+                deps = await _call_factory(cast("Callable[[], object]", deps), closes)
         try:
             yield {"deps": deps}
         finally:
@@ -170,7 +170,7 @@ class Target:
         return loop
 
 
-async def _made(make: Callable[[], object], closes: AsyncExitStack) -> object:
+async def _call_factory(make: Callable[[], object], closes: AsyncExitStack) -> object:
     """Call a function of the user's file, and return what it makes; `closes` closes it."""
     made = make()
     if isawaitable(made):
@@ -204,16 +204,16 @@ def load_target(text: str, modules: Sequence[ModuleType] = ()) -> Target:
         ConfigError: there is no such target, or it cannot be loaded.
         GraphError: the table of its graph is invalid.
     """
-    target = _loaded(text, modules)
+    target = _load_target(text, modules)
     if not target.deps:
-        target = replace(target, deps=_defined("DEPS", modules))
+        target = replace(target, deps=_defined_value("DEPS", modules))
     is_stateful = isinstance(target.ready, Graph) and target.ready.state_type is not None
     if is_stateful and target.state is None:
-        target = replace(target, state=next(iter(_defined("STATE", modules)), None))
+        target = replace(target, state=next(iter(_defined_value("STATE", modules)), None))
     return target
 
 
-def _defined(name: str, modules: Iterable[ModuleType]) -> tuple[object, ...]:
+def _defined_value(name: str, modules: Iterable[ModuleType]) -> tuple[object, ...]:
     """Return the value of a name that one of the modules may define; empty if none does."""
     found = [module for module in modules if hasattr(module, name)]
     if len(found) > 1:
@@ -225,7 +225,7 @@ def _defined(name: str, modules: Iterable[ModuleType]) -> tuple[object, ...]:
     return tuple(getattr(module, name) for module in found)
 
 
-def _loaded(text: str, modules: Sequence[ModuleType]) -> Target:
+def _load_target(text: str, modules: Sequence[ModuleType]) -> Target:
     if text == STANDARD:
         return Target("the prompt", build=Agent)
     if exists(text):
@@ -280,7 +280,7 @@ def refuse_options(options: Mapping[str, object], why: str) -> None:
 def _from_path(path: Path, modules: Sequence[ModuleType]) -> Target:
     file = _file_of(path)
     if file.suffix in TOPOLOGIES:
-        states = _defined("STATE", modules)
+        states = _defined_value("STATE", modules)
         graph: Topology[Any] = load(file, state_type=type(states[0])) if states else load(file)
         target = Target(str(file), ready=graph, prompt=graph.prompt or None)
         return _with_script(replace(target, state=next(iter(states), None)), file)
@@ -289,7 +289,7 @@ def _from_path(path: Path, modules: Sequence[ModuleType]) -> Target:
     if name is None:
         raise ConfigError(
             f"{file}: expected a function `build(model)` that returns an Agent or a Graph, "
-            f"found {_offers(module)}. Fix: add one, or name what is there: {file}:NAME."
+            f"found {_offered_names(module)}. Fix: add one, or name what is there: {file}:NAME."
         )
     return _with_script(_from_name(str(file), module, name), file)
 
@@ -321,7 +321,7 @@ def _from_name(place: str, module: ModuleType, name: str) -> Target:
     if not hasattr(module, name):
         raise ConfigError(
             f"{place}: expected {name!r} in {place.rpartition(':')[0]}, found "
-            f"{_offers(module)}.{nearest(name, vars(module))}"
+            f"{_offered_names(module)}.{nearest(name, vars(module))}"
         )
     value: object = getattr(module, name)
     prompt: object = getattr(module, "PROMPT", None)
@@ -344,7 +344,7 @@ def _from_name(place: str, module: ModuleType, name: str) -> Target:
     )
 
 
-def _offers(module: ModuleType) -> str:
+def _offered_names(module: ModuleType) -> str:
     """Return the names of a module's agents, graphs and build function."""
     names = [
         name

@@ -51,10 +51,10 @@ def wrapped(text: str, out: TextIO) -> str:
     text = clean(text)
     if not out.isatty():
         return text
-    return "\n".join(map(_wrapped, text.split("\n")))
+    return "\n".join(map(_wrap_line, text.split("\n")))
 
 
-def _wrapped(line: str) -> str:
+def _wrap_line(line: str) -> str:
     width = shutil.get_terminal_size().columns
     if len(line) <= width or COPIED in line:
         return line

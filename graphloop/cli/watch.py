@@ -55,13 +55,13 @@ def watch_command(
 ) -> Status:
     """Print the events of a run as its driver journals them; return when the run is over."""
     try:
-        return asyncio.run(_follow(run, store, target, registers, as_json=as_json))
+        return asyncio.run(_follow_run(run, store, target, registers, as_json=as_json))
     except KeyboardInterrupt:
         tell_error("no longer watched; the run goes on")
         return Status.INTERRUPTED
 
 
-async def _follow(
+async def _follow_run(
     run: str,
     where: str | None,
     target: str | None,
@@ -79,7 +79,7 @@ async def _follow(
             graph = _needed_graph(run_id, where, target)
         seen, before = 0, None
         while True:
-            now = await _progress(store, run_id, graph)
+            now = await _progress_of(store, run_id, graph)
             # Events may come after the status was read; the status of the next round counts them.
             if now.events > seen:
                 seen = await _print_new(store, run_id, seen, graph, as_json=as_json)
@@ -133,7 +133,7 @@ class _Progress(NamedTuple):
     asks: Sequence[Ask | Pending] = ()
 
 
-async def _progress(store: Store, run_id: str, graph: Graph[None] | None) -> _Progress:
+async def _progress_of(store: Store, run_id: str, graph: Graph[None] | None) -> _Progress:
     """Return how far a run is; with a `graph`, by a replay of its journal."""
     if isinstance(store, Catalog):
         records = await store.overview(run_id.partition("/")[0])

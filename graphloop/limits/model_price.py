@@ -56,16 +56,16 @@ class ModelPrice(Struct, frozen=True):
 
     def cost_usd(self, usage: Usage) -> float:
         """Return the cost of `usage` in US dollars; its output tokens include reasoning."""
-        found, read = usage.details, _first(self.cache_read_usd, self.input_usd)
-        write = _first(self.cache_write_usd, self.input_usd)
+        found, read = usage.details, _or_usual(self.cache_read_usd, self.input_usd)
+        write = _or_usual(self.cache_write_usd, self.input_usd)
         heard = found.input_audio_tokens - found.cache_audio_read_tokens
         long, spoken = found.cache_write_1h_tokens, found.output_audio_tokens
         made = (spoken, self.audio_output_usd), (found.output_image_tokens, self.image_output_usd)
         dollars = (
-            _dollars(usage.input_tokens, self.input_usd, (heard, self.audio_input_usd))
-            + _dollars(usage.cache_read_tokens, read)
-            + _dollars(usage.cache_write_tokens, write, (long, self.cache_write_1h_usd))
-            + _dollars(usage.output_tokens, self.output_usd, *made)
+            _price_of(usage.input_tokens, self.input_usd, (heard, self.audio_input_usd))
+            + _price_of(usage.cache_read_tokens, read)
+            + _price_of(usage.cache_write_tokens, write, (long, self.cache_write_1h_usd))
+            + _price_of(usage.output_tokens, self.output_usd, *made)
         )
         return dollars / _TOKENS_PER_PRICE
 
@@ -73,15 +73,15 @@ class ModelPrice(Struct, frozen=True):
     def input_max_usd(self) -> float:
         """The highest price of a token of the prompt."""
         writes = self.cache_write_usd, self.cache_write_1h_usd
-        return _highest(self.input_usd, self.cache_read_usd, *writes, self.audio_input_usd)
+        return _highest_price(self.input_usd, self.cache_read_usd, *writes, self.audio_input_usd)
 
     @property
     def output_max_usd(self) -> float:
         """The highest price of a token that the model wrote."""
-        return _highest(self.output_usd, self.audio_output_usd, self.image_output_usd)
+        return _highest_price(self.output_usd, self.audio_output_usd, self.image_output_usd)
 
 
-def _dollars(tokens: int, price: float, *parts: tuple[int, float | None]) -> float:
+def _price_of(tokens: int, price: float, *parts: tuple[int, float | None]) -> float:
     """Return the price of tokens, of which some have their own, in millionths of a dollar."""
     total = 0.0
     for count, own in parts:
@@ -91,11 +91,11 @@ def _dollars(tokens: int, price: float, *parts: tuple[int, float | None]) -> flo
     return total + tokens * price
 
 
-def _first(own: float | None, usual: float) -> float:
+def _or_usual(own: float | None, usual: float) -> float:
     return usual if own is None else own
 
 
-def _highest(*prices: float | None) -> float:
+def _highest_price(*prices: float | None) -> float:
     return max([price for price in prices if price is not None])
 
 

@@ -223,13 +223,15 @@ not_ = Not
 
 def tools_in(conditions: Iterable[StopCondition]) -> tuple[str, ...]:
     """Return the tools that these conditions name."""
-    return tuple([part.tool for part in _parts(conditions) if isinstance(part, HasToolCall)])
+    return tuple(
+        [part.tool for part in _simple_conditions(conditions) if isinstance(part, HasToolCall)]
+    )
 
 
 def counted_in(conditions: Iterable[StopCondition]) -> tuple[CountedLimit, ...]:
     """Return the limits on costs and tokens in these conditions."""
     found: list[CountedLimit] = []
-    for part in _parts(conditions):
+    for part in _simple_conditions(conditions):
         if isinstance(part, CostExceeds):
             found.append((True, f"stop.cost_exceeds({part.usd_max:g})"))
         elif isinstance(part, TotalTokensExceed):
@@ -237,15 +239,15 @@ def counted_in(conditions: Iterable[StopCondition]) -> tuple[CountedLimit, ...]:
     return tuple(found)
 
 
-def _parts(conditions: Iterable[StopCondition]) -> tuple[StopCondition, ...]:
+def _simple_conditions(conditions: Iterable[StopCondition]) -> tuple[StopCondition, ...]:
     """Return the simple conditions in these, also inside `AnyOf`, `AllOf` and `Not`."""
     found: list[StopCondition] = []
     for condition in conditions:
         match condition:
             case AnyOf(conditions=inner) | AllOf(conditions=inner):
-                found += _parts(inner)
+                found += _simple_conditions(inner)
             case Not(condition=inner):
-                found += _parts((inner,))
+                found += _simple_conditions((inner,))
             case _:
                 found.append(condition)
     return tuple(found)

@@ -72,10 +72,10 @@ def ui_messages(place: str, message: Mapping[str, object]) -> Iterator[Message]:
     Raises:
         ConfigError: the role is unknown, or a part is malformed or cannot be sent to a model.
     """
-    parts = _listed(f"{place}.parts", message.get("parts"))
+    parts = _check_list(f"{place}.parts", message.get("parts"))
     role = message.get("role")
     if role in ("system", "user"):
-        yield _said(place, role, tuple(_user_parts(f"{place}.parts", parts)))
+        yield _text_message(place, role, tuple(_user_parts(f"{place}.parts", parts)))
         return
     if role != "assistant":
         raise _unknown_role(place, role, "system, user, assistant")
@@ -83,16 +83,16 @@ def ui_messages(place: str, message: Mapping[str, object]) -> Iterator[Message]:
     results: list[ToolResult] = []
     for at, part in enumerate(parts):
         here = f"{place}.parts[{at}]"
-        fields = _typed(here, part)
+        fields = _check_part(here, part)
         kind = str(fields["type"])
         if kind == "step-start":
-            yield from _turn(turn, results)
+            yield from _turn_messages(turn, results)
             turn, results = [], []
         elif kind == "dynamic-tool" or kind.startswith("tool-"):
             turn += _ui_call(here, fields, results)
         elif not kind.startswith(UNSENT):
             turn.append(_assistant_part(here, fields))
-    yield from _turn(turn, results)
+    yield from _turn_messages(turn, results)
 
 
 def model_messages(place: str, message: Mapping[str, object]) -> Iterator[Message]:
@@ -105,33 +105,33 @@ def model_messages(place: str, message: Mapping[str, object]) -> Iterator[Messag
     parts = (
         [{"type": "text", "text": content}]
         if isinstance(content, str)
-        else _listed(f"{place}.content", content)
+        else _check_list(f"{place}.content", content)
     )
     if role == "tool":
         for at, part in enumerate(parts):
             here = f"{place}.content[{at}]"
-            fields = _typed(here, part)
+            fields = _check_part(here, part)
             if fields["type"] == "tool-result":
-                yield _result(here, fields)
+                yield _tool_result(here, fields)
             elif fields["type"] != "tool-approval-response":
                 raise _unknown_part(here, fields, "a tool-result")
     elif role == "assistant":
         turn: list[AssistantPart] = []
         for at, part in enumerate(parts):
             here = f"{place}.content[{at}]"
-            fields = _typed(here, part)
+            fields = _check_part(here, part)
             if fields["type"] == "tool-call":
-                turn.append(_call(here, fields, fields.get("toolName")))
+                turn.append(_tool_call(here, fields, fields.get("toolName")))
             elif fields["type"] != "tool-approval-request":
                 turn.append(_assistant_part(here, fields))
-        yield from _turn(turn, ())
+        yield from _turn_messages(turn, ())
     elif role in ("system", "user"):
-        yield _said(place, role, tuple(_user_parts(f"{place}.content", parts)))
+        yield _text_message(place, role, tuple(_user_parts(f"{place}.content", parts)))
     else:
         raise _unknown_role(place, role, "system, user, assistant, tool")
 
 
-def _said(place: str, role: object, parts: tuple[UserPart, ...]) -> Message:
+def _text_message(place: str, role: object, parts: tuple[UserPart, ...]) -> Message:
     texts = [part.text for part in parts if isinstance(part, TextPart)]
     if role == "user":
         is_text = len(parts) == 1 and len(texts) == 1
@@ -144,13 +144,13 @@ def _said(place: str, role: object, parts: tuple[UserPart, ...]) -> Message:
 def _user_parts(place: str, parts: Sequence[object]) -> Iterator[UserPart]:
     for at, part in enumerate(parts):
         here = f"{place}[{at}]"
-        fields = _typed(here, part)
+        fields = _check_part(here, part)
         match fields["type"]:
             case "text":
                 yield TextPart(text_field(here, fields, "text"))
             case "image":
                 kind = text_or_empty(here, fields, "mediaType")
-                yield _file(here, text_field(here, fields, "image"), kind or "image/*")
+                yield _media_part(here, text_field(here, fields, "image"), kind or "image/*")
             case "file":
                 yield _file_part(here, fields)
             case str(kind) if kind.startswith("data-"):
@@ -160,7 +160,7 @@ def _user_parts(place: str, parts: Sequence[object]) -> Iterator[UserPart]:
 
 
 def _file_part(place: str, fields: Mapping[str, object]) -> MediaPart:
-    return _file(
+    return _media_part(
         place,
         text_field(place, fields, "url" if "url" in fields else "data"),
         text_field(place, fields, "mediaType"),
@@ -168,7 +168,7 @@ def _file_part(place: str, fields: Mapping[str, object]) -> MediaPart:
     )
 
 
-def _file(place: str, source: str, media_type: str, name: str = "") -> MediaPart:
+def _media_part(place: str, source: str, media_type: str, name: str = "") -> MediaPart:
     """Return media from a URL, a data URL, or base64 text."""
     is_url = source.startswith(("data:", "http://", "https://"))
     return (media_at if is_url else media_in)(place, source, media_type, name)
@@ -201,11 +201,11 @@ def _ui_call(
     name = fields.get("toolName") if kind == "dynamic-tool" else kind.removeprefix("tool-")
     if state == "input-streaming":
         return ()
-    call = _call(place, fields, name)
+    call = _tool_call(place, fields, name)
     answers: Mapping[object, tuple[object, ResultStatus]] = {
         "output-available": (fields.get("output"), "ok"),
         "output-error": (fields.get("errorText"), "error"),
-        "output-denied": (_denial(fields.get("approval")), "denied"),
+        "output-denied": (_denial_text(fields.get("approval")), "denied"),
     }
     if state in answers:
         content, status = answers[state]
@@ -216,7 +216,7 @@ def _ui_call(
     return (call,)
 
 
-def _call(place: str, fields: Mapping[str, object], name: object) -> ToolCall:
+def _tool_call(place: str, fields: Mapping[str, object], name: object) -> ToolCall:
     if fields.get("providerExecuted"):
         raise ConfigError(
             f"{place}: expected a tool that your own process runs, found {name!r}, which its "
@@ -226,11 +226,11 @@ def _call(place: str, fields: Mapping[str, object], name: object) -> ToolCall:
         raise ConfigError(f"{place}: expected `toolName` to be a string, found {name!r:.80}")
     given = fields.get("input")
     raw = fields.get("rawInput")
-    arguments = raw if given is None and isinstance(raw, str) else _json(place, given or {})
+    arguments = raw if given is None and isinstance(raw, str) else _json_text(place, given or {})
     return ToolCall(text_field(place, fields, "toolCallId"), name, arguments)
 
 
-def _result(place: str, fields: Mapping[str, object]) -> ToolResult:
+def _tool_result(place: str, fields: Mapping[str, object]) -> ToolResult:
     output = fields.get("output")
     if not is_object(output):
         raise ConfigError(
@@ -246,10 +246,10 @@ def _result(place: str, fields: Mapping[str, object]) -> ToolResult:
         case "error-text" | "error-json":
             content, status = _text_of(place, value), "error"
         case "execution-denied":
-            content, status = _denial(output), "denied"
+            content, status = _denial_text(output), "denied"
         case "content":
             here = f"{place}.output.value"
-            content = tuple(_user_parts(here, [*map(_content_part, _listed(here, value))]))
+            content = tuple(_user_parts(here, [*map(_content_part, _check_list(here, value))]))
         case other:
             raise ConfigError(
                 f"{place}: expected the type of `output` to be one of text, json, error-text, "
@@ -271,7 +271,9 @@ def _content_part(part: object) -> object:
             return part
 
 
-def _turn(parts: Sequence[AssistantPart], results: Sequence[ToolResult]) -> Iterator[Message]:
+def _turn_messages(
+    parts: Sequence[AssistantPart], results: Sequence[ToolResult]
+) -> Iterator[Message]:
     if parts:
         signed = any(
             isinstance(part, ReasoningPart) and part.signature + part.data for part in parts
@@ -280,7 +282,7 @@ def _turn(parts: Sequence[AssistantPart], results: Sequence[ToolResult]) -> Iter
     yield from results
 
 
-def _denial(approval: object) -> str:
+def _denial_text(approval: object) -> str:
     reason: object = approval.get("reason") if is_object(approval) else None
     return (
         f"Tool call denied. {reason}" if isinstance(reason, str) and reason else "Tool call denied."
@@ -288,23 +290,23 @@ def _denial(approval: object) -> str:
 
 
 def _text_of(place: str, value: object) -> str:
-    return value if isinstance(value, str) else _json(place, value)
+    return value if isinstance(value, str) else _json_text(place, value)
 
 
-def _json(place: str, value: object) -> str:
+def _json_text(place: str, value: object) -> str:
     try:
         return json_text(value)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{place}: expected JSON, found {error}") from error
 
 
-def _listed(place: str, value: object) -> Sequence[object]:
+def _check_list(place: str, value: object) -> Sequence[object]:
     if is_list(value):
         return value
     raise ConfigError(f"{place}: expected a list of parts, found {type(value).__name__}")
 
 
-def _typed(place: str, part: object) -> Mapping[str, object]:
+def _check_part(place: str, part: object) -> Mapping[str, object]:
     match part:
         case {"type": str()}:
             return as_fields(part)

@@ -59,12 +59,12 @@ def chat_message(place: str, message: Mapping[str, object]) -> Message:
     refuse_other_fields(place, message, ("role", *FIELDS[role]))
     match role:
         case "system" | "developer":
-            return SystemMessage(_text(place, content))
+            return SystemMessage(_check_text(place, content))
         case "user":
-            parts = content if isinstance(content, str) else _parts(place, content)
+            parts = content if isinstance(content, str) else _user_parts(place, content)
             return UserMessage(parts)
         case "assistant":
-            said, details = _assistant(place, message), _details(place, message)
+            said, details = _assistant_parts(place, message), _reasoning_json(place, message)
             # Fields that a server added may be sent only to the wire that they came from.
             own = details or any(
                 isinstance(part, ReasoningPart) or (isinstance(part, ToolCall) and part.extra)
@@ -79,33 +79,33 @@ def chat_message(place: str, message: Mapping[str, object]) -> Message:
                 key="",
                 call_id=text_field(place, message, "tool_call_id"),
                 name=text_or_empty(place, message, "name"),
-                content=_text(place, content),
+                content=_check_text(place, content),
                 status="error" if failed else "ok",
             )
 
 
-def _text(place: str, content: object) -> str:
+def _check_text(place: str, content: object) -> str:
     if isinstance(content, str):
         return content
     if content is None:
         return ""
-    parts = _parts(place, content)
+    parts = _user_parts(place, content)
     if all(isinstance(part, TextPart) for part in parts):
         return "".join(part.text for part in parts if isinstance(part, TextPart))
     raise ConfigError(f"{place}: `content` must be text here")
 
 
-def _parts(place: str, content: object) -> tuple[UserPart, ...]:
+def _user_parts(place: str, content: object) -> tuple[UserPart, ...]:
     if not isinstance(content, Sequence) or isinstance(content, str):
         raise ConfigError(
             f"{place}: expected `content` to be a string or a list of parts, found "
             f"{type(content).__name__}"
         )
     given = cast("Sequence[object]", content)  # isinstance leaves items untyped.
-    return tuple(_part(f"{place}.content[{at}]", part) for at, part in enumerate(given))
+    return tuple(_user_part(f"{place}.content[{at}]", part) for at, part in enumerate(given))
 
 
-def _part(place: str, part: object) -> UserPart:
+def _user_part(place: str, part: object) -> UserPart:
     match part:
         case TextPart() | MediaPart():
             return part
@@ -141,12 +141,12 @@ def _part(place: str, part: object) -> UserPart:
             )
 
 
-def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]:
+def _assistant_parts(place: str, message: Mapping[str, object]) -> list[AssistantPart]:
     parts: list[AssistantPart] = []
     for name, extra in CHAT_REASONING.items():
         if message.get(name):
             parts.append(ReasoningPart(text_field(place, message, name), extra=extra))
-    if text := _text(place, message.get("content")):
+    if text := _check_text(place, message.get("content")):
         parts.append(TextPart(text))
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, Sequence) or isinstance(calls, str):
@@ -159,7 +159,7 @@ def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]
                 here = f"{place}.tool_calls[{at}]"
                 function = as_fields(call)["function"]
                 refuse_other_fields(f"{here}.function", function, ("name", "arguments"))
-                parts.append(ToolCall(id_, name, arguments, _extra(here, as_fields(call))))
+                parts.append(ToolCall(id_, name, arguments, _extra_json(here, as_fields(call))))
             case _:
                 raise ConfigError(
                     f"{place}.tool_calls[{at}]: expected id and function with name and "
@@ -168,7 +168,7 @@ def _assistant(place: str, message: Mapping[str, object]) -> list[AssistantPart]
     return parts
 
 
-def _extra(place: str, call: Mapping[str, object]) -> str:
+def _extra_json(place: str, call: Mapping[str, object]) -> str:
     """Return the server-specific fields of a call as JSON text, for later requests."""
     known = ("id", "type", "index", "function")
     extra = {name: value for name, value in call.items() if value and name not in known}
@@ -179,7 +179,7 @@ def _extra(place: str, call: Mapping[str, object]) -> str:
         raise ConfigError(f"{place}: expected JSON in {found}, found {error}") from error
 
 
-def _details(place: str, message: Mapping[str, object]) -> str:
+def _reasoning_json(place: str, message: Mapping[str, object]) -> str:
     """Return a message's structured reasoning as JSON text for later requests; empty without it."""
     details: object = message.get("reasoning_details") or ()
     if not details:

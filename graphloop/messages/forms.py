@@ -53,7 +53,7 @@ def dump_messages(messages: Sequence[MessageInput]) -> str:
     Raises:
         ConfigError: a message is invalid; the error names its index and the fault.
     """
-    saved = _Saved(TYPE, VERSION, _read(messages))
+    saved = _Saved(TYPE, VERSION, _read_messages(messages))
     try:
         return encode(saved).decode()
     except UnicodeEncodeError:
@@ -88,13 +88,15 @@ def load_messages(
         except (ValueError, RecursionError) as error:
             raise ConfigError(f"the saved messages: expected JSON, found {error}") from error
     if not is_object(given):
-        # `_read` refuses all but a list of messages.
-        return _read(cast("Sequence[MessageInput]", given))
+        # `_read_messages` refuses all but a list of messages.
+        return _read_messages(cast("Sequence[MessageInput]", given))
     _check_head(given)
     messages = given.get("messages")
     if not is_list(messages):
         raise ConfigError(f"`messages`: expected a list, found {type(messages).__name__}")
-    return tuple([_own(f"messages[{at}]", message) for at, message in enumerate(messages)])
+    return tuple(
+        [_read_own_form(f"messages[{at}]", message) for at, message in enumerate(messages)]
+    )
 
 
 def messages_of(
@@ -109,24 +111,24 @@ def messages_of(
     Raises:
         ConfigError: there is no message, or one is invalid; the error names its index and fault.
     """
-    found = _read(messages)
+    found = _read_messages(messages)
     if not (found or may_be_empty):
         raise ConfigError("`messages` is empty: a model needs at least one message")
     return found
 
 
-def _read(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
+def _read_messages(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
     if isinstance(messages, str | bytes | Mapping) or not isinstance(messages, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(
             f"expected `messages` to be a list of messages, found {type(messages).__name__}. "
             "For one question use `prompt=`"
         )
     return tuple(
-        [one for at, given in enumerate(messages) for one in _of(f"messages[{at}]", given)]
+        [one for at, given in enumerate(messages) for one in _messages_of(f"messages[{at}]", given)]
     )
 
 
-def _of(place: str, message: MessageInput) -> Iterator[Message]:
+def _messages_of(place: str, message: MessageInput) -> Iterator[Message]:
     """Yield a message as a value; a message of the AI SDK may give several."""
     if isinstance(message, SystemMessage | UserMessage | AssistantMessage | ToolResult):
         yield message
@@ -142,7 +144,7 @@ def _of(place: str, message: MessageInput) -> Iterator[Message]:
         yield readers.chat_message(place, message)
 
 
-def _own(place: str, message: object) -> Message:
+def _read_own_form(place: str, message: object) -> Message:
     if not is_object(message):
         raise ConfigError(f"{place}: expected a message, found {type(message).__name__}")
     return _own_message(place, message)
@@ -191,7 +193,7 @@ def _own_message(place: str, message: Mapping[str, object]) -> Message:
         raise ConfigError(
             f"{place}: expected a message as `dump_messages` writes it, found a fault: {error}"
         ) from error
-    unknown = _unknown(place, given, to_builtins(read))
+    unknown = _unknown_field(place, given, to_builtins(read))
     if unknown:
         raise ConfigError(
             f"{unknown}: unknown field. Fix: leave it out, or upgrade graphloop if a newer one "
@@ -200,12 +202,12 @@ def _own_message(place: str, message: Mapping[str, object]) -> Message:
     return read
 
 
-def _unknown(place: str, given: object, known: object) -> str:
+def _unknown_field(place: str, given: object, known: object) -> str:
     """Return the place of the first field in `given` that is not in `known`; empty for none."""
     if is_object(given) and is_object(known):
         for name, value in given.items():
             found = (
-                _unknown(f"{place}.{name}", value, known[name])
+                _unknown_field(f"{place}.{name}", value, known[name])
                 if name in known
                 else f"{place}.{name}"
             )
@@ -215,6 +217,6 @@ def _unknown(place: str, given: object, known: object) -> str:
         # isinstance leaves items untyped; `convert` has read as many items as were given.
         pairs = zip(cast("Items", given), cast("Items", known), strict=True)
         for at, pair in enumerate(pairs):
-            if found := _unknown(f"{place}[{at}]", *pair):
+            if found := _unknown_field(f"{place}[{at}]", *pair):
                 return found
     return ""

@@ -68,7 +68,7 @@ def run_started(run: Run[Any], agent: str, conversation: str) -> Attributes:
         "gen_ai.conversation.id": conversation,
     }
     if run.setup.model:
-        found |= _model(run.setup.model)
+        found |= _model_attributes(run.setup.model)
     return found
 
 
@@ -87,7 +87,7 @@ def model_asked(effect: CallModel, agent: str, conversation: str) -> Attributes:
         "gen_ai.agent.name": agent,
         "gen_ai.conversation.id": conversation,
         "gen_ai.request.stream": True,
-        **_model(effect.model),
+        **_model_attributes(effect.model),
         **{name: value for name, value in optional.items() if value is not None},
     }
 
@@ -138,25 +138,25 @@ def asked_content(effect: CallModel) -> Attributes:
     messages = effect.request.messages
     system = [one for one in messages if isinstance(one, SystemMessage)]
     others = [one for one in messages if not isinstance(one, SystemMessage)]
-    found: Attributes = {"gen_ai.input.messages": _json(map(_message, others))}
+    found: Attributes = {"gen_ai.input.messages": _to_json(map(_message_json, others))}
     if system:
         parts = [{"type": "text", "content": one.content} for one in system]
-        found["gen_ai.system_instructions"] = _json(parts)
+        found["gen_ai.system_instructions"] = _to_json(parts)
     return found
 
 
 def replied_content(reply: Reply) -> Attributes:
     """Return the message of a reply, as JSON."""
-    message = {**_message(reply.message), "finish_reason": reply.finish_reason.value}
-    return {"gen_ai.output.messages": _json([message])}
+    message = {**_message_json(reply.message), "finish_reason": reply.finish_reason.value}
+    return {"gen_ai.output.messages": _to_json([message])}
 
 
-def _model(label: str) -> Attributes:
+def _model_attributes(label: str) -> Attributes:
     model = label.partition(":")[2] or label
     return {"gen_ai.provider.name": provider_of(label), "gen_ai.request.model": model}
 
 
-def _message(message: Message) -> dict[str, object]:
+def _message_json(message: Message) -> dict[str, object]:
     """Return a message in the JSON form of the conventions."""
     match message:
         case ToolResult():
@@ -187,5 +187,5 @@ def _user_parts(message: UserMessage) -> list[dict[str, object]]:
     ]
 
 
-def _json(parts: Iterable[Mapping[str, object]]) -> str:
+def _to_json(parts: Iterable[Mapping[str, object]]) -> str:
     return json.dumps([*parts], ensure_ascii=False)

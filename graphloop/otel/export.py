@@ -68,7 +68,7 @@ class StoredSpans:
             raise ConfigError(
                 "OTEL_SDK_DISABLED: expected OpenTelemetry to be on, found it off. Fix: unset it."
             )
-        self.spans: Sequence[ReadableSpan] = sorted(kept.get_finished_spans(), key=_start)
+        self.spans: Sequence[ReadableSpan] = sorted(kept.get_finished_spans(), key=_start_time)
 
     def lines(self) -> Iterator[str]:
         """Yield a line for each span: its duration, its place in the tree, and facts about it."""
@@ -78,7 +78,7 @@ class StoredSpans:
         width = max(len(_duration(span)) for span in self.spans)
 
         def branch(span: ReadableSpan, before: str, after: str) -> Iterator[str]:
-            facts = " · ".join([f"{before}{span.name}", *_facts(span)])
+            facts = " · ".join([f"{before}{span.name}", *_fact_lines(span)])
             yield f"{_duration(span):>{width}}  {facts}"
             inner = below.get(span.context.span_id, []) if span.context else []
             for number, one in enumerate(inner, 1):
@@ -100,7 +100,7 @@ class StoredSpans:
             ConnectionError: an exporter could not deliver the spans; its log says why.
         """
         names = [*_exporter_names()]
-        exporters = [_exporter(name) for name in names]
+        exporters = [_make_exporter(name) for name in names]
         for name, exporter in zip(names, exporters, strict=True):
             try:
                 for first in range(0, len(self.spans), BATCH_MAX):
@@ -131,15 +131,15 @@ class _Ids(IdGenerator):
         return self._random.getrandbits(64) or 1
 
 
-def _start(span: ReadableSpan) -> int:
+def _start_time(span: ReadableSpan) -> int:
     return span.start_time or 0
 
 
 def _duration(span: ReadableSpan) -> str:
-    return f"{((span.end_time or 0) - _start(span)) / 1e9:.2f} s"
+    return f"{((span.end_time or 0) - _start_time(span)) / 1e9:.2f} s"
 
 
-def _facts(span: ReadableSpan) -> Iterator[str]:
+def _fact_lines(span: ReadableSpan) -> Iterator[str]:
     about = span.attributes or {}
     if span.links:
         yield "resumed"
@@ -162,7 +162,7 @@ def _exporter_names() -> Iterator[str]:
         yield PROTOCOLS.get(protocol, protocol)
 
 
-def _exporter(name: str) -> SpanExporter:
+def _make_exporter(name: str) -> SpanExporter:
     """Return an exporter, which reads the rest of the environment's variables itself."""
     for found in entry_points(group=EXPORTERS, name=name):
         exporter: SpanExporter = found.load()()

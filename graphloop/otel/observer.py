@@ -51,7 +51,7 @@ def captures_content() -> bool:
     return environ.get(CAPTURE, "").strip().lower() in YES
 
 
-def _about(attributes: Attributes) -> Attributes:
+def _metric_attributes(attributes: Attributes) -> Attributes:
     return {name: value for name, value in attributes.items() if name in ABOUT_CHAT}
 
 
@@ -121,19 +121,19 @@ class OpenTelemetry:
         finally:
             otel_context.detach(token)
             if isinstance(effect, CallModel):
-                self._chunk(effect, run)
+                self._first_item(effect, run)
 
-    def _chunk(self, effect: CallModel, run: Run[Any]) -> None:
+    def _first_item(self, effect: CallModel, run: Run[Any]) -> None:
         """Record the time to the first item of a reply, by the system clock."""
         place, chat = (run.id, effect.id), self._tree.chat_of(run, effect)
         if place not in self._streaming and chat is not None:
             self._streaming.add(place)
-            self._first.record(max(0.0, time() - chat[1]), _about(chat[0]))
+            self._first.record(max(0.0, time() - chat[1]), _metric_attributes(chat[0]))
 
     def _chat_ended(
         self, attributes: Attributes, started_at: float, at: float, reply: Reply | None
     ) -> None:
-        about = _about(attributes)
+        about = _metric_attributes(attributes)
         if reply is not None and reply.model:
             about["gen_ai.response.model"] = reply.model
         self._duration.record(max(0.0, at - started_at), about)
@@ -189,7 +189,7 @@ def spans(
     tracer = trace.get_tracer(SCOPE, tracer_provider=tracer_provider)
     tree = SpanTree(tracer, {}, content=captures_content())
     run: Run[Any] | None = None
-    for step, at_graph, path in _merged(graph, events, journals, ()):
+    for step, at_graph, path in _merged_steps(graph, events, journals, ()):
         tree.see(step, at_graph, path)
         run = step.run if not path else run
     if run is not None and not run.ended:
@@ -215,7 +215,7 @@ class _Feed:
             self.next = next(self._steps, None)
 
 
-def _merged(
+def _merged_steps(
     graph: NodeGraph[Any],
     events: Sequence[Event],
     journals: Mapping[str, Sequence[Event]],
@@ -239,6 +239,6 @@ def _merged(
                     for one, journal in journals.items()
                     if one.startswith(f"{key}/")
                 }
-                feeds[key] = _Feed(_merged(child, journals[key], below, (*path, key)))
+                feeds[key] = _Feed(_merged_steps(child, journals[key], below, (*path, key)))
     for feed in feeds.values():
         yield from feed.until(float("inf"))

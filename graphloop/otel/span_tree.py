@@ -108,26 +108,26 @@ class SpanTree:
         run, event = step.run, step.event
         leg = self._legs.get(run.id)
         if leg is not None and isinstance(event, Resumed):
-            self._rest(leg)
+            self._end_at_rest(leg)
             leg = None
         if leg is None:
-            leg = self._opened(run, graph, event, path)
-        self._answer(leg, event)
+            leg = self._open_run(run, graph, event, path)
+        self._end_effect(leg, event)
         if isinstance(event, Cancelled) and not event.after_step:
-            self._close(leg, leg.open.keys(), event.at)
-        self._close(leg, leg.open.keys() - run.pending.keys(), run.at)
+            self._end_effects(leg, leg.open.keys(), event.at)
+        self._end_effects(leg, leg.open.keys() - run.pending.keys(), run.at)
         leg.run = run
         for effect in run.pending.values():
             if effect.id not in leg.open:
-                self._start(leg, effect, self._conversation(run, path))
+                self._start_effect(leg, effect, self._conversation_id(run, path))
         if run.ended:
-            self._end(leg)
+            self._end_run(leg)
 
     def rest(self, run: Run[Any], /) -> None:
         """End the spans of a run that rests, and of its child runs."""
         below = f"{run.id}/"
         for run_id in [one for one in self._legs if one == run.id or one.startswith(below)][::-1]:
-            self._rest(self._legs[run_id])
+            self._end_at_rest(self._legs[run_id])
 
     def context_of(self, run: Run[Any], effect: Effect) -> Context | None:
         """Return the context for spans below an effect's span; None for an unknown run."""
@@ -143,20 +143,20 @@ class SpanTree:
         found = None if leg is None else leg.open.get(effect.id)
         return None if found is None else (found.attributes, found.started_at)
 
-    def _opened(
+    def _open_run(
         self, run: Run[Any], graph: NodeGraph[Any], event: Event, path: tuple[str, ...]
     ) -> _Leg:
         """Open the span of a run, below the call that started it, or the caller's current span."""
-        parent, links = self._above(run, path), list[Link]()
+        parent, links = self._parent_context(run, path), list[Link]()
         if not isinstance(event, Started) and (known := self._parked.pop(run.id, None)):
-            links = [Link(_read(known))]
+            links = [Link(_from_traceparent(known))]
         span = self._tracer.start_span(
             f"invoke_agent {graph.name}",
             context=parent,
             kind=SpanKind.INTERNAL,
-            attributes=run_started(run, graph.name, self._conversation(run, path)),
+            attributes=run_started(run, graph.name, self._conversation_id(run, path)),
             links=links,
-            start_time=_ns(run.at),
+            start_time=_nanoseconds(run.at),
         )
         # The spending of a resumed run before this leg belongs to earlier spans.
         before = Spent() if isinstance(event, Started) else run.spent
@@ -164,14 +164,14 @@ class SpanTree:
         self._legs[run.id] = leg
         return leg
 
-    def _conversation(self, run: Run[Any], path: tuple[str, ...]) -> str:
+    def _conversation_id(self, run: Run[Any], path: tuple[str, ...]) -> str:
         """Return the id of the chat that a run or its root answers a question of, or the root's."""
-        root = _root(run, path)
+        root = _root_id(run, path)
         top = self._legs.get(root)
         chat = run.record.chat if top is None else top.run.record.chat
         return chat or root
 
-    def _above(self, run: Run[Any], path: tuple[str, ...]) -> Context | None:
+    def _parent_context(self, run: Run[Any], path: tuple[str, ...]) -> Context | None:
         if not path:
             return None
         parent = self._legs.get(run.id.removesuffix(f"/{path[-1]}"))
@@ -182,7 +182,7 @@ class SpanTree:
                 return one.context
         return parent.context
 
-    def _start(self, leg: _Leg, effect: Effect, conversation: str) -> None:
+    def _start_effect(self, leg: _Leg, effect: Effect, conversation: str) -> None:
         """Open the span of an effect; some effects have none of their own."""
         name, kind, turn = "", SpanKind.INTERNAL, leg.run.turn
         attributes: Attributes = {}
@@ -208,12 +208,12 @@ class SpanTree:
             case _:
                 return
         span = self._tracer.start_span(
-            name, leg.context, kind, attributes, start_time=_ns(leg.run.at)
+            name, leg.context, kind, attributes, start_time=_nanoseconds(leg.run.at)
         )
         context = trace.set_span_in_context(span, leg.context)
         leg.open[effect.id] = _Open(span, context, effect, attributes, leg.run.at)
 
-    def _answer(self, leg: _Leg, event: Event) -> None:
+    def _end_effect(self, leg: _Leg, event: Event) -> None:
         """End the span of the effect that an event answers."""
         found = leg.open.pop(event.effect, None) if isinstance(event, Answering) else None
         if found is None:
@@ -225,64 +225,66 @@ class SpanTree:
                 if self._content:
                     span.set_attributes(replied_content(reply))
             case EffectFailed(failure=failure):
-                _failed(span, failure.error)
+                _mark_failed(span, failure.error)
                 found.attributes["error.type"] = failure.error
             case (
                 ToolReturned(status=status, content=content)
                 | ChildEnded(status=status, content=content)
             ):
                 if status not in ANSWERED:
-                    _failed(span, status)
+                    _mark_failed(span, status)
                 if self._content:
                     span.set_attribute("gen_ai.tool.call.result", str(content))
             case Decided(approved=approved):
                 span.set_attribute(APPROVED, approved)
             case _:
                 pass
-        span.end(_ns(event.at))
+        span.end(_nanoseconds(event.at))
         if self._on_chat is not None and isinstance(found.effect, CallModel):
             self._on_chat(found.attributes, found.started_at, event.at, reply)
 
-    def _close(self, leg: _Leg, effects: Iterable[int], at: float) -> None:
+    def _end_effects(self, leg: _Leg, effects: Iterable[int], at: float) -> None:
         """End the spans of effects that nothing answers any more."""
         for effect in [*effects]:
-            leg.open.pop(effect).span.end(_ns(at))
+            leg.open.pop(effect).span.end(_nanoseconds(at))
 
-    def _end(self, leg: _Leg) -> None:
+    def _end_run(self, leg: _Leg) -> None:
         """End the span of a run that has ended."""
         ending = leg.run.ending
         assert ending is not None, "a run that is over has an ending"
         if ending.reason in FAILED:
-            _failed(leg.span, ending.reason if ending.failure is None else ending.failure.error)
-        self._over(leg, ending.reason.value)
+            _mark_failed(
+                leg.span, ending.reason if ending.failure is None else ending.failure.error
+            )
+        self._end_leg(leg, ending.reason.value)
 
-    def _rest(self, leg: _Leg) -> None:
+    def _end_at_rest(self, leg: _Leg) -> None:
         """End the span of a run that rests: it is parked, or its driver left it or has died."""
         waiting = leg.run.pending.values()
-        is_parked = all(map(_waits, waiting))
-        self._parked[leg.run.id] = _written(leg.span.get_span_context())
-        self._over(leg, "parked" if is_parked else "interrupted")
+        is_parked = all(map(_waits_outside, waiting))
+        self._parked[leg.run.id] = _to_traceparent(leg.span.get_span_context())
+        self._end_leg(leg, "parked" if is_parked else "interrupted")
 
-    def _over(self, leg: _Leg, reason: str) -> None:
-        self._close(leg, leg.open.keys(), leg.run.at)
-        used = _less(leg.run.spent.usage, leg.before.usage)
+    def _end_leg(self, leg: _Leg, reason: str) -> None:
+        self._end_effects(leg, leg.open.keys(), leg.run.at)
+        used = _usage_since(leg.run.spent.usage, leg.before.usage)
         leg.span.set_attributes({END_REASON: reason, **usage_of(used)})
-        leg.span.end(_ns(leg.run.at))
+        leg.span.end(_nanoseconds(leg.run.at))
         self._legs.pop(leg.run.id, None)
 
 
-def _waits(effect: Effect) -> bool:
+def _waits_outside(effect: Effect) -> bool:
     is_client = isinstance(effect, CallTool) and effect.client
     return is_client or isinstance(effect, AskHuman | AwaitCaller | StartRun)
 
 
-def _failed(span: Span, error: str) -> None:
+def _mark_failed(span: Span, error: str) -> None:
     # The message of an error may quote a prompt: the span has the error's type alone.
     span.set_attribute("error.type", str(error))
     span.set_status(Status(StatusCode.ERROR))
 
 
-def _less(usage: Usage, before: Usage) -> Usage:
+def _usage_since(usage: Usage, before: Usage) -> Usage:
     return Usage(
         usage.input_tokens - before.input_tokens,
         usage.output_tokens - before.output_tokens,
@@ -292,20 +294,20 @@ def _less(usage: Usage, before: Usage) -> Usage:
     )
 
 
-def _root(run: Run[Any], path: tuple[str, ...]) -> str:
+def _root_id(run: Run[Any], path: tuple[str, ...]) -> str:
     return run.id.removesuffix("".join([f"/{key}" for key in path]))
 
 
-def _ns(at: float) -> int:
+def _nanoseconds(at: float) -> int:
     return round(at * 1e9)
 
 
-def _written(context: SpanContext) -> str:
+def _to_traceparent(context: SpanContext) -> str:
     """Return a span context as a W3C `traceparent`."""
     return f"00-{context.trace_id:032x}-{context.span_id:016x}-{context.trace_flags:02x}"
 
 
-def _read(traceparent: str) -> SpanContext:
+def _from_traceparent(traceparent: str) -> SpanContext:
     _, trace_id, span_id, flags = traceparent.split("-")
     number = TraceFlags(int(flags, 16))
     return SpanContext(int(trace_id, 16), int(span_id, 16), is_remote=True, trace_flags=number)

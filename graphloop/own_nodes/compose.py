@@ -378,14 +378,14 @@ def loop_until(
         )
     append, limit = Append(f"{body.name}_append"), Limit(times, f"{body.name}_limit")
     rows: dict[Node[Any, Outcome], Row[Any]] = {
-        body: {**_ends(body), Answered: append},
-        append: {**_ends(append), Final: check, Resend: limit},
-        check: {**_ends(check), Accepted: after, Rejected: append},
+        body: {**_end_targets(body), Answered: append},
+        append: {**_end_targets(append), Final: check, Resend: limit},
+        check: {**_end_targets(check), Accepted: after, Rejected: append},
         limit: {Go: body, Stop: given_up},
     }
     return rows
 
 
-def _ends(node: Node[Any, Outcome]) -> dict[type[Outcome] | EllipsisType, Target[Any]]:
+def _end_targets(node: Node[Any, Outcome]) -> dict[type[Outcome] | EllipsisType, Target[Any]]:
     by_name: list[type[Outcome]] = sorted(node.outcomes, key=outcome_name)
     return dict.fromkeys(by_name, END)

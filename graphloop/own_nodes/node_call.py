@@ -71,7 +71,7 @@ class NodeCall:
         context = NodeContext.of(run, run.node, self.deps)
         arguments = (copy, context) if self.signature.context else (copy,)
         try:
-            answer = await self._answer(run, arguments)
+            answer = await self._run_function(run, arguments)
         except NotDeterministic:
             raise
         except Exception as error:
@@ -84,27 +84,27 @@ class NodeCall:
             if not self.signature.changes:
                 self._check_untouched(copy, state)
             return answer
-        return self._returned(answer, state, copy, tuple(context.notes or ()))
+        return self._event_of_return(answer, state, copy, tuple(context.notes or ()))
 
-    async def _answer(self, run: Run[Any], arguments: tuple[object, ...]) -> object:
+    async def _run_function(self, run: Run[Any], arguments: tuple[object, ...]) -> object:
         name = self.signature.name
         if self.signature.asks is not None:
             exchanges = run.turn.dialogue.exchanges if run.turn.dialogue is not None else ()
             answer = played(self.function(*arguments), exchanges, name)
             return answer.value if isinstance(answer, Returned) else answer
         try:
-            return await within(self.timeout_s, self._call(arguments), f"node {name!r}")
+            return await within(self.timeout_s, self._call_function(arguments), f"node {name!r}")
         except TooLate as error:
             seconds = f"{self.timeout_s:g}"
             raise TimeoutError(f"node {name!r} gave no answer within {seconds} seconds") from error
 
-    async def _call(self, arguments: tuple[object, ...]) -> object:
+    async def _call_function(self, arguments: tuple[object, ...]) -> object:
         answer = self.function(*arguments)
         if isinstance(answer, Awaitable):
             return await cast("Awaitable[object]", answer)  # isinstance leaves its type open.
         return answer
 
-    def _returned(
+    def _event_of_return(
         self, answer: object, state: object, copy: object, notes: tuple[Note, ...]
     ) -> NodeReturned:
         """Return the event for the function's outcome, with the new state if it returned one."""
@@ -112,7 +112,7 @@ class NodeCall:
         pair = cast("tuple[object, ...]", answer) if isinstance(answer, tuple) else (answer,)
         outcome = pair[0] if len(pair) == (2 if isinstance(answer, tuple) else 1) else pair
         if not isinstance(outcome, Outcome) or type(outcome) not in self.signature.outcomes:
-            raise self._unfit(outcome)
+            raise self._wrong_outcome(outcome)
         kept = encode(outcome).decode() if fields(outcome) else ""
         if len(pair) == 1:
             self._check_untouched(copy, state)
@@ -141,11 +141,11 @@ class NodeCall:
         changed = changed_fields(kind, old, new, self.writes)
         if changed:
             raise ConfigError(
-                f"{place} writes {_listed(self.writes)}, as it declares; it changed "
-                f"{_listed(changed)}: add it to `writes=`, or leave it as it is"
+                f"{place} writes {_list_names(self.writes)}, as it declares; it changed "
+                f"{_list_names(changed)}: add it to `writes=`, or leave it as it is"
             )
 
-    def _unfit(self, answer: object) -> ConfigError:
+    def _wrong_outcome(self, answer: object) -> ConfigError:
         words = ", ".join(sorted(outcome.__name__ for outcome in self.signature.outcomes))
         hint = ""
         if answer is None:
@@ -158,7 +158,7 @@ class NodeCall:
         )
 
 
-def _listed(names: Collection[str]) -> str:
+def _list_names(names: Collection[str]) -> str:
     return ", ".join(map(repr, sorted(names))) or "nothing"
 
 
@@ -194,15 +194,15 @@ def played(
         raise ConfigError(
             f"node {name!r}: expected a generator, as its annotation says, found {generator!r:.80}"
         )
-    # isinstance leaves the yielded type open; `_ask` checks each yielded object.
+    # isinstance leaves the yielded type open; `_check_request` checks each yielded object.
     running = cast("Generator[object, object, object]", generator)
     try:
-        return _played(running, exchanges, name)
+        return _replay_exchanges(running, exchanges, name)
     finally:
-        _close(running, name)
+        _close_generator(running, name)
 
 
-def _close(generator: Generator[object, object, object], name: str) -> None:
+def _close_generator(generator: Generator[object, object, object], name: str) -> None:
     """Close a generator; the next call of the node's function starts a new generator."""
     try:
         generator.close()
@@ -214,32 +214,36 @@ def _close(generator: Generator[object, object, object], name: str) -> None:
         ) from error
 
 
-def _played(
+def _replay_exchanges(
     generator: Generator[object, object, object], exchanges: Sequence[Exchange], name: str
 ) -> RequestYielded | Returned:
     answer: object = None
     for place, exchange in enumerate(exchanges):
         try:
-            request = _next(generator, answer)
+            request = _resume_generator(generator, answer)
         except Exception as error:
             raised = f"that it raised {type(error).__name__}: {error}"
-            raise _changed(name, place, exchange.ask, raised) from error
+            raise _not_deterministic(name, place, exchange.ask, raised) from error
         if isinstance(request, Returned):
             returned = f"that it returned {request.value!r:.200}"
-            raise _changed(name, place, exchange.ask, returned)
+            raise _not_deterministic(name, place, exchange.ask, returned)
         if request != exchange.ask:
-            raise _changed(name, place, exchange.ask, f"{request!r:.200}")
+            raise _not_deterministic(name, place, exchange.ask, f"{request!r:.200}")
         answer = exchange.answer
         if isinstance(answer, Failure) and answer.error in MISTAKES:
             raise ConfigError(
                 f"node {name!r}, at its ask number {place + 1}, {exchange.ask!r:.200}: "
                 f"{answer.error}: {answer.message}"
             )
-    last = _next(generator, answer)
-    return last if isinstance(last, Returned) else RequestYielded(_ask(last, name, len(exchanges)))
+    last = _resume_generator(generator, answer)
+    return (
+        last
+        if isinstance(last, Returned)
+        else RequestYielded(_check_request(last, name, len(exchanges)))
+    )
 
 
-def _next(generator: Generator[object, object, object], answer: object) -> object:
+def _resume_generator(generator: Generator[object, object, object], answer: object) -> object:
     try:
         if isinstance(answer, Failure):
             message = f"{answer.error}: {answer.message}"
@@ -249,7 +253,7 @@ def _next(generator: Generator[object, object, object], answer: object) -> objec
         return Returned(stop.value)
 
 
-def _ask(request: object, name: str, place: int) -> Ask:
+def _check_request(request: object, name: str, place: int) -> Ask:
     """Return the yielded request; raise an error if a journal could not store it."""
     where = f"node {name!r}, at its ask number {place + 1}"
     kinds = get_args(Ask)
@@ -269,7 +273,7 @@ def _ask(request: object, name: str, place: int) -> Ask:
         ) from error
 
 
-def _changed(name: str, place: int, expected: Ask, found: str) -> NotDeterministic:
+def _not_deterministic(name: str, place: int, expected: Ask, found: str) -> NotDeterministic:
     return NotDeterministic(
         f"node {name!r}: run again, with the same answers, its generator does not do the same. At "
         f"its ask number {place + 1} expected {expected!r:.200}, which the journal holds, found "

@@ -35,14 +35,14 @@ class NodeOptions:
 
     def caps(self, cap: Mapping[type[Outcome], int] | None, capped: type[Outcome] | None) -> Caps:
         """Return pairs of an outcome and its cap, after checking that the function declares it."""
-        cap = self._mapping("cap", cap, "cap={Again: 3}")
+        cap = self._mapping_option("cap", cap, "cap={Again: 3}")
         for outcome in cap:
             self._check_declared("cap", outcome)
         if capped is not None:
             self._check_bare("capped", capped)
             if not cap or capped in cap:
                 found = f"a cap of {capped.__name__} itself" if cap else "no `cap`"
-                raise self._error(
+                raise self._definition_error(
                     f"`capped`: expected a cap of another outcome, found {found}",
                     "write `cap={Again: 3}, capped=GivenUp`",
                 )
@@ -50,7 +50,7 @@ class NodeOptions:
 
     def caught(self, raises: Mapping[type[Exception], type[Outcome]] | None) -> Caught:
         """Return pairs of an exception type and the outcome for it, after checking the outcome."""
-        raises = self._mapping("raises", raises, "raises={KeyError: Missing}")
+        raises = self._mapping_option("raises", raises, "raises={KeyError: Missing}")
         for outcome in raises.values():
             self._check_bare("raises", outcome)
         return tuple(raises.items())
@@ -61,7 +61,7 @@ class NodeOptions:
         for name in names or ():
             if known is not None and name not in known:
                 listed = ", ".join(sorted(known)) or "none"
-                raise self._error(
+                raise self._definition_error(
                     f"`{option}`: expected fields of the state ({listed}), found {name!r}."
                     f"{nearest(name, known)}",
                     "name its fields",
@@ -73,7 +73,7 @@ class NodeOptions:
         if self.signature.changes:
             return self.known("writes", writes)
         if writes:
-            raise self._error(
+            raise self._definition_error(
                 "`writes`: expected a function that returns a new state, found none in its "
                 "annotation",
                 "write `-> tuple[<outcomes>, <the state's type>]`",
@@ -82,14 +82,14 @@ class NodeOptions:
 
     def asks(self, model_calls: int | None, agents: Mapping[str, int] | None) -> Asks | None:
         """Return a generator's limits on model calls and agent runs; None for a plain function."""
-        agents = self._mapping("agents", agents, 'agents={"writer": 2}')
+        agents = self._mapping_option("agents", agents, 'agents={"writer": 2}')
         kinds = self.signature.asks
         for option, is_set, kind in (
             ("model_calls", model_calls is not None, AskModel),
             ("agents", bool(agents), AskAgent),
         ):
             if is_set and kind not in (kinds or ()):
-                raise self._error(
+                raise self._definition_error(
                     f"`{option}`: expected a generator that yields {kind.__name__}, found none in "
                     "its annotation",
                     "write `-> Asking[<outcomes>]` and `yield from "
@@ -102,7 +102,7 @@ class NodeOptions:
             limits.append(("model_calls", model_calls, 0))
         for option, times, least in limits:
             if not is_whole(times) or not least <= times <= ASKS_MAX:
-                raise self._error(
+                raise self._definition_error(
                     f"`{option}`: expected a whole number from {least} to {ASKS_MAX}, found "
                     f"{times!r}",
                     "say how often one visit asks at most",
@@ -119,7 +119,7 @@ class NodeOptions:
             try:
                 schema(outcome)
             except (TypeError, NameError) as error:
-                raise self._error(
+                raise self._definition_error(
                     f"outcome {outcome_name(outcome)!r} has fields that no journal can keep: "
                     f"{error}",
                     "give it fields of plain types: str, int, tuple, a dataclass",
@@ -130,17 +130,19 @@ class NodeOptions:
         if timeout_s is None:
             return None
         if not is_async(function):
-            raise self._error(
+            raise self._definition_error(
                 "`timeout_s`: expected an asynchronous function, found one that cannot be "
                 "interrupted",
                 "make it async, or leave the limit out",
             )
         return positive_number("timeout_s", timeout_s)
 
-    def _mapping(self, option: str, value: Mapping[K, V] | None, example: str) -> Mapping[K, V]:
+    def _mapping_option(
+        self, option: str, value: Mapping[K, V] | None, example: str
+    ) -> Mapping[K, V]:
         """Return an option's mapping; empty for None."""
         if value is not None and not isinstance(cast("object", value), Mapping):
-            raise self._error(
+            raise self._definition_error(
                 f"`{option}`: expected a mapping such as {example}, found {value!r:.80}",
                 f"write `{example}`",
             )
@@ -149,8 +151,8 @@ class NodeOptions:
     def _check_declared(self, option: str, outcome: type[Outcome]) -> None:
         declared = self.signature.outcomes
         if outcome not in declared:
-            words, found = ", ".join(sorted(map(_name, declared))), _name(outcome)
-            raise self._error(
+            words, found = ", ".join(sorted(map(_outcome_label, declared))), _outcome_label(outcome)
+            raise self._definition_error(
                 f"`{option}`: expected an outcome of the return annotation ({words}), found "
                 f"{found}",
                 f"write `-> … | {found}`, or name one of these",
@@ -162,16 +164,16 @@ class NodeOptions:
         try:
             cast("Callable[[], object]", outcome)()
         except TypeError as error:
-            raise self._error(
-                f"`{option}`: {_name(outcome)} cannot be made without arguments",
+            raise self._definition_error(
+                f"`{option}`: {_outcome_label(outcome)} cannot be made without arguments",
                 "give its fields defaults",
             ) from error
 
-    def _error(self, problem: str, fix: str) -> NodeDefinitionError:
+    def _definition_error(self, problem: str, fix: str) -> NodeDefinitionError:
         name = self.signature.name
         end = "" if problem.endswith("?") else "."
         return NodeDefinitionError(f"node function {name!r}: {problem}{end} Fix: {fix}.")
 
 
-def _name(outcome: object) -> str:
+def _outcome_label(outcome: object) -> str:
     return getattr(outcome, "__name__", repr(outcome))

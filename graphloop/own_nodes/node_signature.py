@@ -165,21 +165,23 @@ def signature_of(function: Callable[..., object]) -> NodeSignature:
     if not inspect.isroutine(function) or not str(name).isidentifier():
         found = type(function).__name__
         problem = f"expected a function with a name, found {found}"
-        raise _error(place, problem, "write `@node` above a `def`")
+        raise _definition_error(place, problem, "write `@node` above a `def`")
     parameters = tuple(inspect.signature(function).parameters.values())
-    hints = _hints(function, place)
-    state = _state(parameters, hints, place)
-    example = f"async def {name}(state: {_word(state)}) -> This | That"
+    hints = _type_hints(function, place)
+    state = _state_type(parameters, hints, place)
+    example = f"async def {name}(state: {_type_name(state)}) -> This | That"
     if "return" not in hints:
         problem = "expected its outcomes as the return annotation, found none"
-        raise _error(place, problem, f"write `{example}`")
-    asks, returns = _asked(hints["return"])
-    members = tuple(_members(returns))
+        raise _definition_error(place, problem, f"write `{example}`")
+    asks, returns = _request_types(hints["return"])
+    members = tuple(_union_members(returns))
     plain = [member for member in members if get_origin(member) is not tuple]
     pairs = [get_args(member) for member in members if get_origin(member) is tuple]
-    stateless = frozenset(_outcome(member, place, example) for member in plain)
+    stateless = frozenset(_check_outcome(member, place, example) for member in plain)
     changing = frozenset(
-        _outcome(member, place, example) for pair in pairs for member in _members(pair[0])
+        _check_outcome(member, place, example)
+        for pair in pairs
+        for member in _union_members(pair[0])
     )
     contexts = [deps_of_context(hints.get(one.name), NodeContext) for one in parameters[1:]]
     return NodeSignature(
@@ -194,36 +196,38 @@ def signature_of(function: Callable[..., object]) -> NodeSignature:
     )
 
 
-def _error(place: str, problem: str, fix: str) -> NodeDefinitionError:
+def _definition_error(place: str, problem: str, fix: str) -> NodeDefinitionError:
     return NodeDefinitionError(f"{place}: {problem}. Fix: {fix}.")
 
 
-def _asked(returns: object) -> tuple[frozenset[type[Ask]] | None, object]:
+def _request_types(returns: object) -> tuple[frozenset[type[Ask]] | None, object]:
     """Return a generator's request types (None for a plain function) and the return type."""
     if get_origin(returns) is not Generator:
         return None, returns
     yields, _, returned = get_args(returns)
-    kinds = {*_members(yields)}
+    kinds = {*_union_members(yields)}
     return frozenset(kind for kind in ASKS if kind in kinds), returned
 
 
-def _hints(function: Callable[..., object], place: str) -> dict[str, object]:
+def _type_hints(function: Callable[..., object], place: str) -> dict[str, object]:
     try:
         return typing.get_type_hints(function, include_extras=False)
     except (NameError, AttributeError, SyntaxError, TypeError) as error:
-        raise _error(
+        raise _definition_error(
             place,
             f"its annotations cannot be resolved: {error}",
             "define or import the types at module level, outside `if TYPE_CHECKING`",
         ) from error
 
 
-def _state(parameters: Sequence[inspect.Parameter], hints: dict[str, object], place: str) -> object:
+def _state_type(
+    parameters: Sequence[inspect.Parameter], hints: dict[str, object], place: str
+) -> object:
     required = [
         parameter for parameter in parameters if parameter.default is inspect.Parameter.empty
     ]
     if not parameters or len(required) > 2:
-        raise _error(
+        raise _definition_error(
             place,
             "expected the state as its first parameter and perhaps a NodeContext as its second, "
             f"found parameters {', '.join(parameter.name for parameter in parameters) or 'none'}",
@@ -232,32 +236,36 @@ def _state(parameters: Sequence[inspect.Parameter], hints: dict[str, object], pl
     first = parameters[0]
     if first.name not in hints:
         fix = "annotate it with the type of the graph's state; `None` where the graph has none"
-        raise _error(place, f"expected an annotation of parameter {first.name!r}, found none", fix)
+        raise _definition_error(
+            place, f"expected an annotation of parameter {first.name!r}, found none", fix
+        )
     state = hints[first.name]
     if deps_of_context(state, NodeContext)[0]:
         fix = f"put the state first; `(_: None, {first.name}: NodeContext)` if the graph has none"
-        raise _error(place, f"expected the state first, found the context {first.name!r}", fix)
+        raise _definition_error(
+            place, f"expected the state first, found the context {first.name!r}", fix
+        )
     return None if state is NoneType else state
 
 
-def _members(hint: object) -> Iterator[object]:
+def _union_members(hint: object) -> Iterator[object]:
     """Yield the members of a union, including those of nested unions and type aliases."""
     value = getattr(hint, "__value__", None)  # `type X = …`
     if value is not None:
-        yield from _members(value)
+        yield from _union_members(value)
     elif get_origin(hint) in (Union, UnionType):
         for member in get_args(hint):
-            yield from _members(member)
+            yield from _union_members(member)
     elif get_origin(hint) is Annotated:
-        yield from _members(get_args(hint)[0])
+        yield from _union_members(get_args(hint)[0])
     else:
         yield hint
 
 
-def _outcome(member: object, place: str, example: str) -> type[Outcome]:
-    name = _word(member)
+def _check_outcome(member: object, place: str, example: str) -> type[Outcome]:
+    name = _type_name(member)
     if not isinstance(member, type) or not issubclass(member, Outcome) or member is Outcome:
-        raise _error(
+        raise _definition_error(
             place,
             f"expected outcomes in its return annotation, found {name}",
             f"derive a class from Outcome for each way to leave, and write `{example}`",
@@ -265,13 +273,13 @@ def _outcome(member: object, place: str, example: str) -> type[Outcome]:
     if member in (Aborted, Failed):
         name = outcome_name(member)
         problem = f"every function may be left by {name!r}, and no function returns it"
-        raise _error(place, problem, "leave it out; raise an exception to fail")
+        raise _definition_error(place, problem, "leave it out; raise an exception to fail")
     if member in ABOUT_CALLS:
         name = outcome_name(member)
         problem = f"only nodes of graphloop know what became of a turn's calls ({name!r})"
-        raise _error(place, problem, "derive an outcome of your own")
+        raise _definition_error(place, problem, "derive an outcome of your own")
     return member
 
 
-def _word(kind: object) -> str:
+def _type_name(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)

@@ -48,7 +48,7 @@ def route_outcome(name: str) -> type[Outcome]:
         raise ConfigError(
             f"{name!r} is an outcome of graphloop's own nodes, no route: name it otherwise"
         )
-    outcome = _made("".join(part.capitalize() for part in name.split("_")))
+    outcome = _make_outcome("".join(part.capitalize() for part in name.split("_")))
     if outcome_name(outcome) != name:
         raise ConfigError(f"a word of one letter is lost in the route {name!r}: write it out")
     return outcome
@@ -58,10 +58,10 @@ def __getattr__(name: str) -> type[Outcome]:
     """Return the outcome type with this class name, so that pickle can import it."""
     if not CLASS_NAME.fullmatch(name):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return _made(name)
+    return _make_outcome(name)
 
 
 @cache
-def _made(class_name: str) -> type[Outcome]:
+def _make_outcome(class_name: str) -> type[Outcome]:
     doc = f"The route {class_name!r} was chosen."
     return type(class_name, (Outcome,), {"__doc__": doc, "__module__": __name__})

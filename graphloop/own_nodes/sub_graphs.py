@@ -290,7 +290,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     Raises:
         ConfigError: an option is invalid or would have no effect.
     """
-    opener, graph = _opened(child, model, state, deps, options)
+    opener, graph = _opener_of(child, model, state, deps, options)
     title = name or (child.name if isinstance(child, Agent) else graph.name)
     if gate is not None:
         refuse_idle_gate(graph, f"`gate` of node {title!r}")
@@ -306,7 +306,7 @@ def sub_graph(  # noqa: PLR0913 - the contract of a child, term by term
     return SubGraph(Child(title, place=place), plan, graph, read)
 
 
-def _opened(
+def _opener_of(
     child: Agent[Any, Any] | Graph[Any],
     model: Model | None,
     state: Callable[[Any], Any] | None,

@@ -96,25 +96,25 @@ class SubPlan:
             ports = evolve(ports, gates=(*ports.gates, self.gate))
         if self.budget is not None:
             effect = evolve(effect, budget=self.budget.tightened(effect.budget))
-        opened = self.opener.child(lambda: self._brief(effect, run), effect, run, ports)
+        opened = self.opener.child(lambda: self._make_brief(effect, run), effect, run, ports)
 
         def end(ended: ChildEnded, child: Run[Any]) -> ChildEnded:
-            return self._ended(ended, child, run, ports)
+            return self._with_new_state(ended, child, run, ports)
 
         return evolve(opened, end=end)
 
-    def _brief(self, effect: StartRun, run: Run[Any]) -> Brief:
+    def _make_brief(self, effect: StartRun, run: Run[Any]) -> Brief:
         messages = tuple(effect.messages)
         if self.prompt is not None:
             asked = self.prompt(lent(run.state)) if callable(self.prompt) else self.prompt
-            messages = self._asked(asked)
+            messages = self._as_messages(asked)
         if self.state is None:
             return Brief(messages)
         begun = self.state(lent(run.state))
         check_state(begun, None, f"`state` of node {self.name!r} returns")
         return Brief(messages, begun)
 
-    def _asked(self, asked: str | Sequence[MessageInput]) -> tuple[Message, ...]:
+    def _as_messages(self, asked: str | Sequence[MessageInput]) -> tuple[Message, ...]:
         """Return the result of `prompt` as messages; a string becomes one user message."""
         check_state(asked, None, f"`prompt` of node {self.name!r} returns")
         try:
@@ -124,7 +124,7 @@ class SubPlan:
                 f"`prompt` of node {self.name!r} returns a text or messages: {error}"
             ) from error
 
-    def _ended(
+    def _with_new_state(
         self, ended: ChildEnded, child: Run[Any], run: Run[Any], ports: Ports[Any]
     ) -> ChildEnded:
         assert child.ending is not None, "a run that is over has an ending"

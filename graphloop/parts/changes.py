@@ -198,7 +198,7 @@ def compacted(
     """
     if not (isinstance(was_at, Compact) or (run.turn.compacted and _is_first(before, run))):
         return None
-    whole = _uncompacted(before, event, run)
+    whole = _messages_before_compaction(before, event, run)
     sizes = Shortened(estimate(whole), estimate(run.messages), len(whole), len(run.messages))
     fewer = sizes.messages_after < sizes.messages_before
     return sizes if fewer or sizes.tokens_after < sizes.tokens_before else None
@@ -223,7 +223,7 @@ def _is_first(before: Run[S], run: Run[S]) -> bool:
     return not before.turn.compacted or len(run.record.steps) > len(before.record.steps)
 
 
-def _uncompacted(before: Run[S], event: Event, run: Run[S]) -> Sequence[Message]:
+def _messages_before_compaction(before: Run[S], event: Event, run: Run[S]) -> Sequence[Message]:
     """Return the conversation that this step would leave without a compaction."""
     added = run.record.added[len(before.record.added) :]
     if isinstance(event, Steered) and event.messages is not None:

@@ -27,7 +27,7 @@ GROWTH: Final = 64
 """A text is parsed again once it has grown by this fraction of its length (1/64)."""
 
 
-def _itself(value: object) -> object:
+def _identity(value: object) -> object:
     return value
 
 
@@ -44,7 +44,9 @@ class ObjectView:
             (`Output.unwrap`).
     """
 
-    def __init__(self, tool: str = "", unwrap: Callable[[object], object | None] = _itself) -> None:
+    def __init__(
+        self, tool: str = "", unwrap: Callable[[object], object | None] = _identity
+    ) -> None:
         self._tool = tool
         self._unwrap = unwrap
         self._answer = PartialObjects()
@@ -56,12 +58,12 @@ class ObjectView:
             case StepStart() | StepRetry():
                 self._answer, self._call = PartialObjects(), None
             case TextDelta(text=text) if not self._tool:
-                yield from self._snapshot(self._answer.feed(text))
+                yield from self._object_deltas(self._answer.feed(text))
             case ToolCallDelta(index=index, arguments_delta=delta) if self._is_answer(part):
                 self._call = index
-                yield from self._snapshot(self._answer.feed(delta))
+                yield from self._object_deltas(self._answer.feed(delta))
             case StepFinish():
-                yield from self._snapshot(self._answer.finish())
+                yield from self._object_deltas(self._answer.finish())
             case _:
                 return
 
@@ -71,7 +73,7 @@ class ObjectView:
             return bool(self._tool) and delta.name == self._tool
         return delta.index == self._call
 
-    def _snapshot(self, value: object | None) -> Iterator[ObjectDelta]:
+    def _object_deltas(self, value: object | None) -> Iterator[ObjectDelta]:
         shown = None if value is None else self._unwrap(value)
         if shown is not None:
             yield ObjectDelta(shown)
@@ -156,13 +158,13 @@ class PartialObjects:
         """Add the next piece; return the value if it was parsed and has changed, else None."""
         self._pieces.append(delta)
         self._waiting += len(delta)
-        return self._read() if self._waiting >= max(1, len(self._text) // GROWTH) else None
+        return self._read_partial() if self._waiting >= max(1, len(self._text) // GROWTH) else None
 
     def finish(self) -> object | None:
         """Return the value of the whole text if it has changed since the last one, else None."""
-        return self._read() if self._waiting else None
+        return self._read_partial() if self._waiting else None
 
-    def _read(self) -> object | None:
+    def _read_partial(self) -> object | None:
         self._text = "".join((self._text, *self._pieces))
         self._pieces.clear()
         self._waiting = 0

@@ -136,7 +136,7 @@ class PartView(Generic[S]):
         """Return the parts for a run that is resumed, and for the calls that now start."""
         calls = [one for one in run.pending.values() if isinstance(one, CallTool)]
         starting = [call for call in calls if not (call.client or call.id in run.started)]
-        parts = [part for call in starting for part in self._requested(call, run)]
+        parts = [part for call in starting for part in self._effect_parts(call, run)]
         return (RunStart(run.id), *parts)
 
     def see(self, taken: Step[S]) -> Sequence[Part]:
@@ -154,22 +154,22 @@ class PartView(Generic[S]):
             parts.append(RunStart(run.id))
             before = before_first(event, run)
         if type(event) not in SILENT:
-            parts += self._event(before, was_at, event, run)
+            parts += self._event_parts(before, was_at, event, run)
         if self._unjudged is not None or run.turn.screening is not None:
-            parts += self._judged(before, event, run)
+            parts += self._parts_after_screen(before, event, run)
         is_noted = before.record is not run.record
         steps = run.record.steps
         closed = None if before.record.steps is steps else steps[-1]
         if is_noted or before.turn.results is not run.turn.results:
-            parts += self._results(run, closed)
+            parts += self._result_parts(run, closed)
         if is_noted or before.inbox is not run.inbox or not run.turn.asked:
-            parts += self._turns(before, was_at, event, run)
+            parts += self._turn_parts(before, was_at, event, run)
         if closed is not None and closed.model == SCREEN:  # It has refused what the user said.
             parts.append(TextDelta(closed.text))
             parts.append(StepFinish(closed.index, closed.finish_reason, closed.usage))
         for effect in taken.effects:
             if type(effect) not in UNSEEN_EFFECTS:
-                parts += self._requested(effect, run)
+                parts += self._effect_parts(effect, run)
         return parts if run.node != "END" else [*parts, *exceeded(run)]
 
     def show(self, seen: Live | ToolProgress | ChildSeen) -> Sequence[Part]:
@@ -203,12 +203,12 @@ class PartView(Generic[S]):
             # The first visible step of a resumed child is not the first step of its run.
             if isinstance(seen, Step) and not isinstance(seen.event, Started):
                 view = self._children[key] = PartView(graph, seen.run)
-                yield _wrapped(key, agent, RunStart(seen.run.id))
+                yield _wrap_child_part(key, agent, RunStart(seen.run.id))
         for part in view.see(seen) if isinstance(seen, Step) else view.show(seen):
-            yield _wrapped(key, agent, part)
+            yield _wrap_child_part(key, agent, part)
         if isinstance(seen, Step) and seen.run.ended:
             del self._children[key]
-            yield _wrapped(key, agent, finish_of(seen.run))
+            yield _wrap_child_part(key, agent, finish_of(seen.run))
 
     def live(self, said: Live | ToolProgress) -> tuple[Part, ...]:
         """Return the part for a model's delta, a restart of the model call, or a tool's report.
@@ -221,7 +221,7 @@ class PartView(Generic[S]):
         self._unjudged.append(part)
         return ()
 
-    def _event(
+    def _event_parts(
         self, before: Run[S], was_at: AnyNode | None, event: Event, run: Run[S]
     ) -> Iterable[Part]:
         """Return the parts for the event itself, without those for results and new effects."""
@@ -229,9 +229,11 @@ class PartView(Generic[S]):
         match event:
             case ModelReplied() if _answers_model(before, kind, event.effect):
                 calls = event.reply.message.calls
-                return self._replied(before, run, event.reply.finish_reason, event.cost_usd, calls)
+                return self._reply_parts(
+                    before, run, event.reply.finish_reason, event.cost_usd, calls
+                )
             case ChildEnded() | CallbackReturned() if kind == "graph":
-                return self._answered(before, event, run)
+                return self._child_answer_parts(before, event, run)
             case EffectFailed() if _answers_model(before, kind, event.effect) and not run.ended:
                 full = event.failure.error == "ContextOverflow"
                 reason = FinishReason.CONTEXT_WINDOW if full else FinishReason.OTHER
@@ -241,11 +243,11 @@ class PartView(Generic[S]):
                 attempt = before.counters.rejections.get(check, 0) + 1
                 return [VerifyPart(check, attempt, judged.accepted, judged.feedback)]
             case Steered():
-                return self._steered(before, event, run)
+                return self._steering_parts(before, event, run)
             case _:
                 return ()
 
-    def _judged(self, before: Run[S], event: Event, run: Run[S]) -> list[Part]:
+    def _parts_after_screen(self, before: Run[S], event: Event, run: Run[S]) -> list[Part]:
         """Return the parts that waited for the verdict of a screen, once it has let all pass."""
         waiting = self._unjudged or []
         if not still_judging(before, run):
@@ -255,14 +257,14 @@ class PartView(Generic[S]):
         match before.turn.screening:
             case Screening(answer=ModelReplied(reply=reply, cost_usd=cost_usd)):
                 calls = reply.message.calls
-                replied = self._replied(before, run, reply.finish_reason, cost_usd, calls)
+                replied = self._reply_parts(before, run, reply.finish_reason, cost_usd, calls)
                 return [*waiting, *replied]
             case Screening(answer=EffectFailed(content_seen=True)):
                 return [*waiting, StepRetry(self._turn, FinishReason.OTHER)]
             case _:
                 return waiting
 
-    def _replied(
+    def _reply_parts(
         self,
         before: Run[S],
         run: Run[S],
@@ -282,19 +284,19 @@ class PartView(Generic[S]):
         if cost_usd is not None:
             parts.append(Cost(turn, run.spent.cost_usd, cost_usd))
         for place, call in enumerate(calls):
-            parts.append(_called(call_key(turn, place), call))
+            parts.append(_tool_call_part(call_key(turn, place), call))
         return parts
 
-    def _answered(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
+    def _child_answer_parts(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
         """Yield the parts for an answer that child agents gave in the model's place."""
         answer, cost_usd = answer_of(before, run, self._turn), cost_of(event)
         if answer is not None:
             yield TextDelta(answer)
-            yield from self._replied(before, run, FinishReason.STOP, cost_usd, ())
+            yield from self._reply_parts(before, run, FinishReason.STOP, cost_usd, ())
         elif before.turn.branches and cost_usd is not None:
             yield Cost(self._turn, run.spent.cost_usd, cost_usd)
 
-    def _steered(self, before: Run[S], event: Steered, run: Run[S]) -> Iterator[Part]:
+    def _steering_parts(self, before: Run[S], event: Steered, run: Run[S]) -> Iterator[Part]:
         """Yield the parts for a new conversation: its new messages, new calls and dropped calls."""
         for message in new_messages(before, event):
             yield MessageInjected(message, "caller")
@@ -303,13 +305,13 @@ class PartView(Generic[S]):
         old, new = before.turn.calls, calls_of(run, self._turn)
         for place, call in enumerate(new):
             if place >= len(old) or old[place] != call:
-                yield _called(call_key(self._turn, place), call)
+                yield _tool_call_part(call_key(self._turn, place), call)
         for place in range(len(new), len(old)):
             key = call_key(self._turn, place)
             if key not in self._shown:
                 yield ToolState(key, old[place].name, "dropped")
 
-    def _results(self, run: Run[S], closed: StepResult | None) -> list[Part]:
+    def _result_parts(self, run: Run[S], closed: StepResult | None) -> list[Part]:
         """Return the parts for results that are new in this step."""
         parts: list[Part] = []
         for result in new_results(run, self._turn, closed, self._shown):
@@ -321,7 +323,7 @@ class PartView(Generic[S]):
             parts.append(ToolState(key, result.name, state, is_denied, is_unknown))
         return parts
 
-    def _turns(
+    def _turn_parts(
         self, before: Run[S], was_at: AnyNode | None, event: Event, run: Run[S]
     ) -> list[Part]:
         """Return the messages after a turn; step-start, compaction and messages of the next."""
@@ -351,7 +353,7 @@ class PartView(Generic[S]):
                 self._following = tuple([m for m in self._following if m is not message])
             yield MessageInjected(message, origin)
 
-    def _requested(self, effect: Effect, run: Run[S]) -> Sequence[Part]:
+    def _effect_parts(self, effect: Effect, run: Run[S]) -> Sequence[Part]:
         """Return the parts for the new state of the call that an effect concerns."""
         match effect:
             case CallTool(key=key, call=call):
@@ -372,11 +374,11 @@ def _answers_model(before: Run[Any], kind: Kind | None, effect: int) -> bool:
     return asked and before.turn.screening is None
 
 
-def _called(key: str, call: ToolCall) -> ToolCallPart:
+def _tool_call_part(key: str, call: ToolCall) -> ToolCallPart:
     return ToolCallPart(key, call.id, call.name, call.arguments)
 
 
-def _wrapped(key: str, agent: str, part: Part) -> SubAgent:
+def _wrap_child_part(key: str, agent: str, part: Part) -> SubAgent:
     """Return a child's part in a `SubAgent`; a part that has a wrapper gets a longer path."""
     path: tuple[str, ...] = (key,)
     agents: tuple[str, ...] = (agent,)

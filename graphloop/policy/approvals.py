@@ -80,7 +80,7 @@ class Approval:
     def edit(self) -> str:
         """The replacement arguments, as JSON text; empty to keep the call's own arguments."""
         edit = self.arguments
-        return edit if isinstance(edit, str) else _edited(edit)
+        return edit if isinstance(edit, str) else _edit_text(edit)
 
 
 class Capability(Struct, frozen=True, gc=False):
@@ -114,7 +114,7 @@ def approve(
     Raises:
         ConfigError: `edit` cannot be written as JSON, or is empty text.
     """
-    return Approval(approved=True, reason=reason, arguments=_edited(edit) or None, token=token)
+    return Approval(approved=True, reason=reason, arguments=_edit_text(edit) or None, token=token)
 
 
 def decline(reason: str = "") -> Approval:
@@ -134,7 +134,7 @@ def refuse_edit(place: str, approval: Approval, *, unknown: bool) -> None:
 
 def digest(arguments: str) -> str:
     """Return the SHA-256 of the exact argument text, in hexadecimal."""
-    return hashlib.sha256(_bytes(arguments)).hexdigest()
+    return hashlib.sha256(_utf8(arguments)).hexdigest()
 
 
 def secret_of(value: bytes | str | None) -> bytes | None:
@@ -152,7 +152,7 @@ def secret_of(value: bytes | str | None) -> bytes | None:
             f"approval secret: expected one that is not empty, found {value!r}. "
             "Fix: pass a random one, or None for tokens that are not signed."
         )
-    return _bytes(value) if isinstance(value, str) else value
+    return _utf8(value) if isinstance(value, str) else value
 
 
 def issue(capability: Capability, secret: bytes | str | None) -> str:
@@ -168,8 +168,8 @@ def issue(capability: Capability, secret: bytes | str | None) -> str:
             f"expires_at: expected a finite number of seconds, found {capability.expires_at!r}. "
             "Fix: give the time as seconds since the epoch."
         )
-    payload, key = _payload(capability), secret_of(secret)
-    return f"{VERSION}.{payload}.{'' if key is None else _mac(payload, key)}"
+    payload, key = _encode(capability), secret_of(secret)
+    return f"{VERSION}.{payload}.{'' if key is None else _sign(payload, key)}"
 
 
 def verify(token: str, expected: Capability, *, secret: bytes | str | None, now: float) -> Refusal:
@@ -190,19 +190,19 @@ def verify(token: str, expected: Capability, *, secret: bytes | str | None, now:
         return "not verifiable"
     if key is not None and not mac:
         return "not signed"
-    if key is not None and not hmac.compare_digest(_bytes(_mac(payload, key)), _bytes(mac)):
+    if key is not None and not hmac.compare_digest(_utf8(_sign(payload, key)), _utf8(mac)):
         return "forged"
-    found = _capability(payload)
-    return "malformed" if found is None else _difference(found, expected, now)
+    found = _decode(payload)
+    return "malformed" if found is None else _compare(found, expected, now)
 
 
 def claimed(token: str) -> Capability | None:
     """Return the capability in a token, without verification; None if the token holds none."""
     segments = token.split(".", 2)
-    return _capability(segments[1]) if len(segments) == 3 else None
+    return _decode(segments[1]) if len(segments) == 3 else None
 
 
-def _difference(found: Capability, expected: Capability, now: float) -> Refusal:
+def _compare(found: Capability, expected: Capability, now: float) -> Refusal:
     if found.run_id != expected.run_id:
         return "of another run"
     if (found.path, found.key, found.tool) != (expected.path, expected.key, expected.tool):
@@ -218,7 +218,7 @@ def _difference(found: Capability, expected: Capability, now: float) -> Refusal:
     return ""
 
 
-def _payload(capability: Capability) -> str:
+def _encode(capability: Capability) -> str:
     fields = msgspec.structs.asdict(capability)
     if capability.expires_at is not None:
         fields["expires_at"] = float(capability.expires_at)
@@ -228,23 +228,23 @@ def _payload(capability: Capability) -> str:
     return _base64(text.encode("ascii"))
 
 
-def _capability(payload: str) -> Capability | None:
+def _decode(payload: str) -> Capability | None:
     """Return the capability that a payload encodes; None unless the payload is canonical."""
     try:
         padded = payload + "=" * (-len(payload) % 4)
         fields: object = json.loads(base64.urlsafe_b64decode(padded))
         capability = msgspec.convert(fields, Capability)
-        canonical = _payload(capability)
+        canonical = _encode(capability)
     except (ValueError, RecursionError, msgspec.MsgspecError):
         return None
     return capability if canonical == payload else None
 
 
-def _mac(payload: str, key: bytes) -> str:
-    return _base64(hmac.digest(key, _bytes(f"{VERSION}.{payload}"), "sha256"))
+def _sign(payload: str, key: bytes) -> str:
+    return _base64(hmac.digest(key, _utf8(f"{VERSION}.{payload}"), "sha256"))
 
 
-def _edited(edit: Mapping[str, object] | str | None) -> str:
+def _edit_text(edit: Mapping[str, object] | str | None) -> str:
     if edit is None:
         return ""
     if edit == "":
@@ -269,6 +269,6 @@ def _base64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
 
 
-def _bytes(text: str) -> bytes:
+def _utf8(text: str) -> bytes:
     """Return text as UTF-8 bytes, even if it has lone surrogates, as text from a model may."""
     return text.encode("utf-8", "surrogatepass")

@@ -142,7 +142,7 @@ def allow(*tools: str | Named, when: Condition | None = None) -> Policy:
     Raises:
         ConfigError: neither tools nor `when` are given, or a value is not valid.
     """
-    return _policy("allow", tools, when)
+    return _one_rule("allow", tools, when)
 
 
 def ask(*tools: str | Named, when: Condition | None = None, ttl_s: float | None = None) -> Policy:
@@ -158,7 +158,7 @@ def ask(*tools: str | Named, when: Condition | None = None, ttl_s: float | None 
         ConfigError: neither tools nor `when` are given, or a value is not valid.
     """
     limit = None if ttl_s is None else positive_number("ttl_s", ttl_s)
-    return _policy("ask", tools, when, ttl_s=limit)
+    return _one_rule("ask", tools, when, ttl_s=limit)
 
 
 def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -> Policy:
@@ -177,7 +177,7 @@ def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -
         raise ConfigError(
             f"deny: `reason`: expected text for the model, found {reason!r}. Fix: quote it."
         )
-    return _policy("deny", tools, when, reason=reason)
+    return _one_rule("deny", tools, when, reason=reason)
 
 
 def asked(rules: Iterable[Rule], tool: str) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ def decide(
             hold for the verdicts `ask` and `deny`, and not for `allow`.
     """
     for rule in rules:
-        if rule.covers(tool) and _holds(rule, met, failed):
+        if rule.covers(tool) and _condition_holds(rule, met, failed):
             return rule
     return Rule("deny", (), reason=f"no rule of the gate allows {tool!r}")
 
@@ -264,7 +264,7 @@ def describe(rules: Iterable[Rule]) -> tuple[str, ...]:
     return tuple(lines if total else [*lines, "deny *"])
 
 
-def _policy(
+def _one_rule(
     verdict: Literal["allow", "ask", "deny"],
     tools: tuple[str | Named, ...],
     when: Condition | None,
@@ -282,12 +282,12 @@ def _policy(
             f"{verdict}: `when` must be a function of (arguments, context), found {when!r}. "
             "Fix: pass the function itself, without calling it."
         )
-    patterns = tuple([_pattern(verdict, tool) for tool in tools]) or ("*",)
+    patterns = tuple([_check_pattern(verdict, tool) for tool in tools]) or ("*",)
     conditions = {} if when is None else {_name_in({}, when): when}
     return Policy((Rule(verdict, patterns, "".join(conditions), ttl_s, reason),), conditions)
 
 
-def _pattern(verdict: str, tool: object) -> str:
+def _check_pattern(verdict: str, tool: object) -> str:
     name = tool if isinstance(tool, str) else getattr(tool, "name", None)
     if isinstance(name, str) and name:
         return name
@@ -329,7 +329,7 @@ def refuse_shadowed(rules: Sequence[Rule], first: int = 0) -> None:
         ConfigError: earlier rules decide all calls of the rule; the message names the first.
     """
     for at, rule in enumerate(rules[first:], first):
-        deciding = _deciding(rule, rules[:at])
+        deciding = _rule_before(rule, rules[:at])
         if deciding is not None:
             raise ConfigError(
                 f"the rule `{rule_text(rule)}` has no effect: `{rule_text(deciding)}` before it "
@@ -343,14 +343,14 @@ def policy_of(rules: tuple[Rule, ...], functions: Mapping[str, Condition]) -> Po
     A condition whose function is missing raises when it is evaluated.
     """
     names = {rule.condition for rule in rules if rule.condition}
-    return Policy(rules, {name: functions.get(name, _unknown) for name in sorted(names)})
+    return Policy(rules, {name: functions.get(name, _no_condition) for name in sorted(names)})
 
 
-def _unknown(_arguments: Mapping[str, Any], _context: object) -> bool:
+def _no_condition(_arguments: Mapping[str, Any], _context: object) -> bool:
     raise ConfigError("condition: expected a function, found none. Fix: give it with `when`.")
 
 
-def _deciding(rule: Rule, before: Sequence[Rule]) -> Rule | None:
+def _rule_before(rule: Rule, before: Sequence[Rule]) -> Rule | None:
     """Return the earlier rule that decides a rule's calls; None if some call can reach the rule."""
     plain = [one for one in before if not one.condition]
     above = [
@@ -363,10 +363,10 @@ def _is_within(pattern: str, rule: Rule) -> bool:
     """Whether a rule surely covers every tool that a pattern matches; false if unsure."""
     if WILDCARDS.isdisjoint(pattern):
         return rule.covers(pattern)
-    return any(one == pattern or _contains(one, pattern) for one in rule.tools)
+    return any(one == pattern or _covers(one, pattern) for one in rule.tools)
 
 
-def _contains(wide: str, pattern: str) -> bool:
+def _covers(wide: str, pattern: str) -> bool:
     """Whether `wide` surely matches every name that `pattern` matches; false if unsure."""
     if _is_every(wide):
         return True
@@ -378,7 +378,7 @@ def _is_every(pattern: str) -> bool:
     return "*" in pattern and pattern.replace("*", "") in {"", "?"}
 
 
-def _holds(rule: Rule, met: Collection[str], failed: Collection[str]) -> bool:
+def _condition_holds(rule: Rule, met: Collection[str], failed: Collection[str]) -> bool:
     if rule.condition in failed:
         return rule.verdict != "allow"
     return not rule.condition or rule.condition in met

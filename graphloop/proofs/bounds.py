@@ -72,7 +72,7 @@ def bound(  # noqa: PLR0913 - what is known of a run, number by number
         budget or Budget(), max_tokens, context_window, price, agents or {}, called or Called()
     )
     known = known if called is not None else _with_called(graph, known, 0)
-    return _bound(graph, known, 0).about(graph)
+    return _bound_of(graph, known, 0).about(graph)
 
 
 @final
@@ -106,7 +106,7 @@ class _Known:
 
     def model_calls(self, agent: Bound) -> int | None:
         """Return the most model calls of an agent that a node starts; None if unbounded."""
-        return _whole(calls_alone(agent)) if self.alone else agent.model_calls
+        return _int_or_none(calls_alone(agent)) if self.alone else agent.model_calls
 
     def tokens_per_call(self, uses: Sequence[GraphUse]) -> tuple[int, int] | None:
         """Return the most tokens that one model call reads, and writes; None if unknown.
@@ -128,12 +128,12 @@ class _Known:
         return self.context_window, max(written, SUMMARY_TOKENS if sums_up else 0)
 
 
-def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
+def _bound_of(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
     """Return the bound of a graph; `depth` counts the graphs that it is nested in."""
     proof_graph = ProofGraph(graph)
     ranking = Ranking(proof_graph)
     every, visits = _model_calls(ranking, known, depth)
-    started, called = _started(proof_graph, known, depth), known.called
+    started, called = _child_bounds(proof_graph, known, depth), known.called
     each = calls_per_agent_call(
         {**called.tools, **called.handoffs}, [bound for _, bound in started]
     )
@@ -146,10 +146,10 @@ def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
     uses = graph_uses(graph, None).reported
     tool_calls = tool_calls_most(proof_graph, uses, known.budget)
     per_call = known.tokens_per_call(uses)
-    tokens, no_tokens = _tokens(known, per_call, calls)
-    usd, no_usd = _dollars(known, per_call, calls)
+    tokens, no_tokens = _most_tokens(known, per_call, calls)
+    usd, no_usd = _most_dollars(known, per_call, calls)
     missing = {
-        "model_calls": "" if isfinite(calls.most) else calls.problem or _unbounded(cycles),
+        "model_calls": "" if isfinite(calls.most) else calls.problem or _why_unbounded(cycles),
         "tool_calls": NO_TOOL_CALLS if tool_calls is None else "",
         "tokens": no_tokens,
         "usd": no_usd,
@@ -160,7 +160,7 @@ def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
     )
     return Bound(
         graph=graph.name,
-        model_calls=_whole(calls.most),
+        model_calls=_int_or_none(calls.most),
         tool_calls=tool_calls,
         tokens=tokens,
         usd=usd,
@@ -168,12 +168,12 @@ def _bound(graph: NodeGraph[S], known: _Known, depth: int) -> Bound:
         why=calls.why if isfinite(calls.most) else (),
         missing={unit: why for unit, why in missing.items() if why},
         cycles=(*cycles, *below),
-        alone=_whole(own.most),
-        each_call=_whole(each[0]),
+        alone=_int_or_none(own.most),
+        each_call=_int_or_none(each[0]),
     )
 
 
-def _unbounded(cycles: Sequence[str]) -> str:
+def _why_unbounded(cycles: Sequence[str]) -> str:
     """Return why the model calls are unbounded, for a graph with these unbounded cycles."""
     return (
         f"nothing bounds the cycle {cycles[0]}: lead it through a StopCheck, and through a "
@@ -181,22 +181,26 @@ def _unbounded(cycles: Sequence[str]) -> str:
     )
 
 
-def _tokens(
+def _most_tokens(
     known: _Known, per_call: tuple[int, int] | None, calls: ModelCalls
 ) -> tuple[int | None, str]:
     """Return the most tokens of a run, and an empty text; None and the reason if unbounded."""
     size = None if per_call is None else sum(per_call)
-    tokens = _whole(_most(calls, size, known.budget.tokens))
-    return tokens, "" if tokens is not None else _missing(known.sizes)
+    tokens = _int_or_none(_most_within(calls, size, known.budget.tokens))
+    return tokens, "" if tokens is not None else _why_missing(known.sizes)
 
 
-def _dollars(
+def _most_dollars(
     known: _Known, per_call: tuple[int, int] | None, calls: ModelCalls
 ) -> tuple[float | None, str]:
     """Return the most dollars of a run, and an empty text; None and the reason if unbounded."""
-    cost = None if per_call is None or known.price is None else _cost(known.price, *per_call)
-    usd = _most(calls, cost, known.budget.usd)
-    return (usd, "") if isfinite(usd) else (None, _missing({**known.sizes, "price": known.price}))
+    cost = (
+        None if per_call is None or known.price is None else _cost_of_call(known.price, *per_call)
+    )
+    usd = _most_within(calls, cost, known.budget.usd)
+    return (
+        (usd, "") if isfinite(usd) else (None, _why_missing({**known.sizes, "price": known.price}))
+    )
 
 
 def _model_calls(
@@ -211,7 +215,7 @@ def _model_calls(
     # A budget may be exceeded after its last check, so calls without a further check are counted.
     turn = count.among(names, [arc for arc in arcs if not _is_checked(graph, arc)])
     reasons = dict.fromkeys(reason for _, reason in calls.values() if reason)
-    visits = {name: _whole(most) for name, most in count.by_node(stay).items()}
+    visits = {name: _int_or_none(most) for name, most in count.by_node(stay).items()}
     return ModelCalls(stay.weight, turn.weight, stay.why, " ".join(reasons)), visits
 
 
@@ -221,7 +225,7 @@ def _is_checked(graph: ProofGraph[S], arc: Arc) -> bool:
     return issubclass(arc.outcome, Go) and isinstance(node, StopCheck | Limit)
 
 
-def _started(graph: ProofGraph[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
+def _child_bounds(graph: ProofGraph[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:
     """Return the name and bound of each child that nodes start, if its graph is known."""
     contracts = [c for c in map(graph.contracts.get, graph.reached) if c is not None]
     children = [known_child(graph.node_graph, child) for c in contracts for child in c.children]
@@ -298,7 +302,7 @@ def _child_bound(child: ChildContract, known: _Known, depth: int) -> Bound | Non
     if id(child.graph) not in known.children:
         inner = replace(known, agents={}, called=Called(), alone=False)
         inner = _with_called(child.graph, inner, depth + 1)
-        known.children[id(child.graph)] = child.graph, _bound(child.graph, inner, depth + 1)
+        known.children[id(child.graph)] = child.graph, _bound_of(child.graph, inner, depth + 1)
     return known.children[id(child.graph)][1]
 
 
@@ -315,7 +319,7 @@ def _with_called(graph: NodeGraph[Any], known: _Known, depth: int) -> _Known:
     return replace(known, called=Called(tools, handoffs))
 
 
-def _most(calls: ModelCalls, each: float | None, limit: float | None) -> float:
+def _most_within(calls: ModelCalls, each: float | None, limit: float | None) -> float:
     """Return the upper bound of a quantity: all calls together, or its budget if that is lower.
 
     Args:
@@ -325,13 +329,13 @@ def _most(calls: ModelCalls, each: float | None, limit: float | None) -> float:
     """
     if each is None:
         return inf
-    most = _whole(calls.most)
+    most = _int_or_none(calls.most)
     every = inf if most is None else most * each
     exceeded = inf if limit is None or not isfinite(calls.turn) else limit + calls.turn * each
     return min(every, exceeded)
 
 
-def _missing(needed: Mapping[str, object]) -> str:
+def _why_missing(needed: Mapping[str, object]) -> str:
     """Return why a number is unbounded, and the arguments of `bound` that would bound it."""
     names = [f"`{name}`" for name, value in needed.items() if value is None]
     if names:
@@ -339,11 +343,11 @@ def _missing(needed: Mapping[str, object]) -> str:
     return "the model calls are not bounded: bound them, or give a `budget` that a StopCheck keeps."
 
 
-def _cost(price: ModelPrice, read: int, written: int) -> float:
+def _cost_of_call(price: ModelPrice, read: int, written: int) -> float:
     """Return the most US dollars that one call costs: each token has the highest price."""
     return (read * price.input_max_usd + written * price.output_max_usd) / TOKENS_PER_PRICE
 
 
-def _whole(number: float) -> int | None:
+def _int_or_none(number: float) -> int | None:
     """Return a number as an int; None for infinity."""
     return int(number) if isfinite(number) else None

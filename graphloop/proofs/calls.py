@@ -116,14 +116,14 @@ class CallProduct(Generic[S]):
         """Return whether a node may discard the turn's tool calls, such as by a new reply."""
         if self.kind(node) == "model":
             return True
-        if any(self._drops(node, arc.outcome) for arc in self.graph.arcs.get(node, ())):
+        if any(self._drops_reply(node, arc.outcome) for arc in self.graph.arcs.get(node, ())):
             return True
         contract = self.graph.contracts.get(node)
         if contract is None or contract.takes_up_calls:
             return False
         return any("turn" in moved for moved in contract.moves.values())
 
-    def _drops(self, node: str, outcome: type[Outcome]) -> bool:
+    def _drops_reply(self, node: str, outcome: type[Outcome]) -> bool:
         """Return whether a node discards the turn's reply when it leaves by `outcome`."""
         dropping = isinstance(self.graph.nodes.get(node), Extend | Compact)
         return dropping and issubclass(outcome, DROPPED)
@@ -163,14 +163,14 @@ class CallProduct(Generic[S]):
         """Return the next state, without its node, after `outcome`; None if that is impossible."""
         key = state, outcome
         if key not in self._known:
-            self._known[key] = self._after(state, outcome)
+            self._known[key] = self._state_after(state, outcome)
         return self._known[key]
 
-    def _after(self, state: CallState, outcome: type[Outcome]) -> _After | None:
+    def _state_after(self, state: CallState, outcome: type[Outcome]) -> _After | None:
         contract = self.graph.contracts.get(state.node)
         calls: tuple[bool, CallStatus] | None = (state.gated, "idle")
         # Discarded calls are reported as a fault of this node, so the search need not follow them.
-        if not self._drops(state.node, outcome):
+        if not self._drops_reply(state.node, outcome):
             calls = _calls_after(state, self.kind(state.node), contract, outcome)
         if calls is None:
             return None
@@ -254,7 +254,7 @@ def find_call_faults(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
         def is_goal(
             state: CallState, last: Arc | None, node: str = node, fault: _Fault = fault
         ) -> bool:
-            return _node_at_fault(state, last) == node and _fault(calls, state) == fault
+            return _node_at_fault(state, last) == node and _fault_of(calls, state) == fault
 
         def path_without(
             excluded: Exclusions, is_goal: Callable[[CallState, Arc | None], bool] = is_goal
@@ -279,7 +279,7 @@ def call_faults(calls: CallProduct[S]) -> Iterable[tuple[str, _Fault]]:
     """Return each faulty node with its kind of fault, nearest to the start first."""
     faults: dict[tuple[str, _Fault], None] = {}
     for state, parent in calls.parents.items():
-        fault = _fault(calls, state)
+        fault = _fault_of(calls, state)
         if fault is not None:
             faults[_node_at_fault(state, parent[0] if parent else None), fault] = None
     return faults
@@ -293,7 +293,7 @@ def _node_at_fault(state: CallState, last: Arc | None) -> str:
     return last.source if state.node == END and last is not None else state.node
 
 
-def _fault(calls: CallProduct[S], state: CallState) -> _Fault | None:
+def _fault_of(calls: CallProduct[S], state: CallState) -> _Fault | None:
     """Return the kind of fault of a state of the product; None for a correct state."""
     node, status = state.node, state.status
     if status in UNANSWERED and (node == END or calls.loses_calls(node)):

@@ -78,7 +78,7 @@ def check(
     results: list[Finding | Unknown] = []
     if known:
         results += find_idle_rules(CallProduct(outermost), known)
-    results += _results(uses.reported, graphs, kept, cycles_set_aside(ignored))
+    results += _results_of_uses(uses.reported, graphs, kept, cycles_set_aside(ignored))
     if uses.beyond:
         reason = (
             f"graph {uses.beyond.graph.name!r} is run in more places than are looked at, with "
@@ -124,7 +124,7 @@ def _rules_by_use(uses: Iterable[GraphUse], asked: Rules, tools: tuple[str, ...]
     ]
 
 
-def _results(
+def _results_of_uses(
     uses: Iterable[GraphUse],
     graphs: Mapping[Hashable, ProofGraph[Any]],
     kept: Iterable[Rules],

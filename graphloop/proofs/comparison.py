@@ -122,21 +122,21 @@ def compare(
     """
     own = rules_of(rules)
     for rule in own:
-        if _resolved(before, rule) is None:
+        if _resolve_rule(before, rule) is None:
             resolve_words(Rules((rule,)), names_of(after))
     todo: list[Child] = [((), before, after)]
     compared: dict[str, Comparison] = {}
     seen: set[tuple[int, int]] = set()
-    # `_compared` appends the agents of these graphs to `todo` while this loop runs.
+    # `_compare_graphs` appends the agents of these graphs to `todo` while this loop runs.
     for path, old, new in todo:
         if (id(old), id(new)) not in seen and not (path and old is new):
             seen.add((id(old), id(new)))
-            compared["/".join(path)] = _compared((path, old, new), own, todo)
+            compared["/".join(path)] = _compare_graphs((path, old, new), own, todo)
     whole = compared.pop("")
     return replace(whole, children={name: diff for name, diff in compared.items() if not diff.none})
 
 
-def _compared(pair: Child, rules: Rules, todo: list[Child]) -> Comparison:
+def _compare_graphs(pair: Child, rules: Rules, todo: list[Child]) -> Comparison:
     """Return the differences of two graphs without their agents; append the agents to `todo`."""
     path, before, after = pair
     old, new = ProofGraph(before), ProofGraph(after)
@@ -163,7 +163,7 @@ def _compared(pair: Child, rules: Rules, todo: list[Child]) -> Comparison:
     )
 
 
-def _resolved(graph: NodeGraph[S], rule: TemporalRule) -> Rules | None:
+def _resolve_rule(graph: NodeGraph[S], rule: TemporalRule) -> Rules | None:
     """Return a rule with its words resolved in the graph; None if the graph lacks one of them."""
     try:
         return resolve_words(Rules((rule,)), names_of(graph))
@@ -178,7 +178,7 @@ def _rule_changes(old: ProofGraph[S], new: ProofGraph[S], rules: Rules) -> Itera
         for side in (old, new)
     )
     for rule in dict.fromkeys((*had, *has)):
-        was, now = _decision(old, rule), _decision(new, rule)
+        was, now = _keeps_rule(old, rule), _keeps_rule(new, rule)
         rank, rank_now = (RANK[side.status] if side else 0 for side in (was, now))
         standing = STANDING[rank_now]
         effect: Effect = "weaker"
@@ -206,9 +206,9 @@ def _rule_changes(old: ProofGraph[S], new: ProofGraph[S], rules: Rules) -> Itera
         yield Change(effect, "rule", said).along(now.path if now else ())
 
 
-def _decision(graph: ProofGraph[S], rule: TemporalRule) -> RuleDecision | None:
+def _keeps_rule(graph: ProofGraph[S], rule: TemporalRule) -> RuleDecision | None:
     """Return whether a graph keeps a rule; None if the graph lacks a name in the rule."""
-    resolved = _resolved(graph.node_graph, rule)
+    resolved = _resolve_rule(graph.node_graph, rule)
     return None if resolved is None else decided(graph, resolved)[0]
 
 
@@ -258,7 +258,7 @@ def _node_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]
             yield from gate_changes(f"`{name}`", old.rules, new.rules)
 
 
-def _tools(around: Surroundings) -> Mapping[str, object]:
+def _tools_by_name(around: Surroundings) -> Mapping[str, object]:
     """Return the tools of a graph's runs, by name; the value is None if only the name is known."""
     tools = around.options.get("tools", dict.fromkeys(around.tool_names or ()))
     # The cast is safe since `agent.known` always stores the tools as a mapping.
@@ -267,7 +267,7 @@ def _tools(around: Surroundings) -> Mapping[str, object]:
 
 def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Change]:
     """Yield the changes of tools, run options and suppressed findings between two graphs."""
-    was, now = _tools(before.surroundings), _tools(after.surroundings)
+    was, now = _tools_by_name(before.surroundings), _tools_by_name(after.surroundings)
     yield from _new_and_gone("tool", was, now)
     for name in [name for name in was if name in now]:
         yield from value_changes("tool", f"the tool {name!r}", "options", was[name], now[name])
@@ -287,7 +287,7 @@ def _option_changes(before: NodeGraph[S], after: NodeGraph[S]) -> Iterator[Chang
 def _agent_changes(pair: Child, todo: list[Child]) -> Iterator[Change]:
     """Yield agents that are new, gone or have other gate rules; append their graphs to `todo`."""
     path, before, after = pair
-    was, now = _agents(before), _agents(after)
+    was, now = _agents_by_name(before), _agents_by_name(after)
     yield from _new_and_gone("agent", was, now)
     for name in [name for name in was if name in now]:
         old, new = was[name], now[name]
@@ -309,7 +309,7 @@ def _new_and_gone(subject: str, was: Iterable[str], now: Iterable[str]) -> Itera
         yield Change("changed", subject, f"the {subject} {name!r} is gone")
 
 
-def _agents(graph: NodeGraph[S]) -> dict[str, ChildContract]:
+def _agents_by_name(graph: NodeGraph[S]) -> dict[str, ChildContract]:
     """Return the agents of a graph by name; a second graph with the same name is `name (2)`."""
     agents: dict[tuple[str, int], ChildContract] = {}
     known = [ChildContract(name, agent) for name, agent in graph.surroundings.agents.items()]

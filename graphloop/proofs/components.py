@@ -21,7 +21,7 @@ def strong_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Itera
         targets.setdefault(source, []).append(target)
         targets.setdefault(target, [])
     order = {state: number for number, state in enumerate(targets)}
-    components = [tuple(sorted(group, key=order.__getitem__)) for group in _components(targets)]
+    components = [tuple(sorted(group, key=order.__getitem__)) for group in _components_of(targets)]
     yield from sorted(components, key=lambda component: order[component[0]])
 
 
@@ -36,7 +36,7 @@ def cyclic_components(states: Iterable[Q], arcs: Iterable[tuple[Q, Q]]) -> Itera
             yield component
 
 
-def _components(targets: Mapping[Q, Sequence[Q]]) -> Iterator[list[Q]]:
+def _components_of(targets: Mapping[Q, Sequence[Q]]) -> Iterator[list[Q]]:
     """Yield each strongly connected component once, in no particular order."""
     number: dict[Q, int] = {}
     done: set[Q] = set()

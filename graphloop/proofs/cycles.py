@@ -170,11 +170,11 @@ class _CycleSearch(Generic[S]):
         effort: _Effort,
     ) -> None:
         self._ranking, self._calls, self._effort = ranking, calls, effort
-        self._arcs, self._rows = arcs, _rows(arcs)
+        self._arcs, self._arcs_by_source = arcs, _arcs_by_source(arcs)
         # A cap on visits fails only because another transition of the component resets it. So a
         # cycle that is unbounded by itself avoids transitions with such a cap.
         uncapped = [arc for arc in arcs if (cap := ranking.cap(arc)) is None or cap.counts]
-        self._uncapped_rows = _rows(uncapped)
+        self._uncapped_rows = _arcs_by_source(uncapped)
 
     def shortest(self, names: Sequence[str]) -> tuple[Cycle, frozenset[str]]:
         """Return a shortest cycle through one of these nodes, and all nodes on the cycle.
@@ -183,7 +183,7 @@ class _CycleSearch(Generic[S]):
         calls unchanged, since a run can repeat such a cycle.
         """
         node = self._ranking.node
-        repeatable = self._repeatable(names, by_itself=True) or self._repeatable(names)
+        repeatable = self._repeatable_cycle(names, by_itself=True) or self._repeatable_cycle(names)
         if repeatable is not None:
             into, around = repeatable
         else:
@@ -202,14 +202,14 @@ class _CycleSearch(Generic[S]):
         for name in names:
             if best and self._effort.is_spent:
                 break
-            longest = len(best) - 1 if best else len(self._rows)
+            longest = len(best) - 1 if best else len(self._arcs_by_source)
             best = _path_back(name, self._row_of, longest, self._effort) or best
         return best
 
     def _row_of(self, name: str) -> Iterator[tuple[Arc, str]]:
-        return ((arc, arc.target) for arc in self._rows[name])
+        return ((arc, arc.target) for arc in self._arcs_by_source[name])
 
-    def _repeatable(
+    def _repeatable_cycle(
         self, names: Sequence[str], *, by_itself: bool = False
     ) -> tuple[TablePath, TablePath] | None:
         """Return a path to a shortest cycle that restores the call status, and that cycle.
@@ -218,7 +218,7 @@ class _CycleSearch(Generic[S]):
             names: the nodes at which the cycle may begin.
             by_itself: whether the cycle must be unbounded without the rest of its component.
         """
-        rows = self._uncapped_rows if by_itself else self._rows
+        rows = self._uncapped_rows if by_itself else self._arcs_by_source
 
         def arcs_from(state: State) -> Iterator[tuple[Arc, State]]:
             for arc in rows.get(state[0], ()):
@@ -230,7 +230,7 @@ class _CycleSearch(Generic[S]):
         into: TablePath = ()
         # Without this limit, a component without such a cycle is searched from each of its nodes.
         least = self._effort.left - sum(map(len, rows.values()))
-        for start in self._starts([name for name in names if name in rows]):
+        for start in self._nearest_states([name for name in names if name in rows]):
             if self._effort.is_spent and (best or self._effort.left < least):
                 break
             longest = len(best) - 1 if best else len(self._calls.parents)
@@ -243,7 +243,7 @@ class _CycleSearch(Generic[S]):
                 best, into = around, self._calls.path_to(start[1])
         return (into, best) if best else None
 
-    def _starts(self, names: Sequence[str]) -> list[State]:
+    def _nearest_states(self, names: Sequence[str]) -> list[State]:
         """Return the reachable states of these nodes, nearest to the start first."""
         states = [
             (number, name, state)
@@ -276,7 +276,7 @@ def _path_back(
     return ()
 
 
-def _rows(arcs: Sequence[Arc]) -> Mapping[str, Sequence[Arc]]:
+def _arcs_by_source(arcs: Sequence[Arc]) -> Mapping[str, Sequence[Arc]]:
     """Return transitions grouped by their source node."""
     rows: dict[str, list[Arc]] = {}
     for arc in arcs:

@@ -42,7 +42,7 @@ def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
     if state_type is None:
         return
     reduced = reduced_fields(state_type)
-    known = {name: _reducing(graph.contracts[name], reduced) for name in graph.reached}
+    known = {name: _with_reducer_reads(graph.contracts[name], reduced) for name in graph.reached}
     contracts = {
         name: contract
         for name, contract in known.items()
@@ -71,7 +71,7 @@ def find_field_faults(graph: ProofGraph[S]) -> Iterator[Finding | Unknown]:
                 )
 
 
-def _reducing(contract: Contract | None, reduced: frozenset[str]) -> Contract | None:
+def _with_reducer_reads(contract: Contract | None, reduced: frozenset[str]) -> Contract | None:
     """Return a contract that also reads the fields whose old value its writes are combined with."""
     if contract is None or contract.reads is None:
         return contract

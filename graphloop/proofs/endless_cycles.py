@@ -124,12 +124,12 @@ def find_unbounded_cycles(
     """
     for cycle in unbounded(ranking, calls, aside, every=every):
         node = cycle.node
-        doubt = _doubt(ranking, cycle)
+        doubt = _why_perhaps_bounded(ranking, cycle)
         if doubt:
             yield Unknown("GL4", doubt, node)
             continue
         taken = _cycle_of_a_run(ranking, calls, cycle) if simulated else cycle
-        why, fix = _reason(ranking, (taken or cycle).around)
+        why, fix = _why_unbounded(ranking, (taken or cycle).around)
         if taken is None:
             reason = (
                 f"nothing is known to bound the cycle {cycle.words}: {why}. But {NO_RUN} again "
@@ -147,7 +147,7 @@ def find_unbounded_cycles(
         )
 
 
-def _doubt(ranking: Ranking[S], cycle: Cycle) -> str:
+def _why_perhaps_bounded(ranking: Ranking[S], cycle: Cycle) -> str:
     """Return why a cycle may be bounded after all; empty if it is surely unbounded."""
     names = [arc.source for arc in cycle.around]
     silent = tuple(name for name in names if ranking.graph.contracts[name] is None)
@@ -225,11 +225,11 @@ def _missing_count(ranking: Ranking[S], cycle: TablePath) -> str:
     )
 
 
-def _reason(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
+def _why_unbounded(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
     """Return why a cycle is unbounded, and the fix, both as text."""
     capped = next(((arc, cap) for arc in cycle if (cap := ranking.cap(arc)) is not None), None)
     if capped is None:
-        return "no outcome on it is bounded", _fix(ranking, cycle)
+        return "no outcome on it is bounded", _fix_for(ranking, cycle)
     arc, cap = capped
     if cap.counts:
         return (
@@ -238,11 +238,11 @@ def _reason(ranking: Ranking[S], cycle: TablePath) -> tuple[str, str]:
         )
     return (
         f"{arc.word!r} of {arc.source!r} is bounded, and what it counts begins anew on a way round",
-        _fix(ranking, cycle),
+        _fix_for(ranking, cycle),
     )
 
 
-def _fix(ranking: Ranking[S], cycle: TablePath) -> str:
+def _fix_for(ranking: Ranking[S], cycle: TablePath) -> str:
     """Return, as text, how to bound a cycle: by a StopCheck, a Limit or a function's `cap`."""
     graph = ranking.graph
     if any(graph.nodes[arc.source].kind in TURN_KINDS for arc in cycle):
@@ -330,7 +330,7 @@ def find_abort_cycles(graph: ProofGraph[S]) -> Iterator[Finding]:
 
 def _arc_once_stopped(graph: ProofGraph[S], name: str) -> Arc | None:
     """Return the transition by which a stopped run leaves a node; None if unknown."""
-    node = _kernel(graph.nodes[name])
+    node = _innermost(graph.nodes[name])
     outcome: type[Outcome] = Aborted
     match node:
         case StopCheck() | Limit():
@@ -350,7 +350,7 @@ def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
     A subclass of a node of this package may behave differently, so types are compared exactly. For
     an unknown type, all its outcomes are returned.
     """
-    kernel = _kernel(node)
+    kernel = _innermost(node)
     kind: type[object] = type(kernel)
     match kernel:
         case Retrying() if kind is Retrying:
@@ -364,7 +364,7 @@ def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
             return AT_ONCE.get(kind, kernel.outcomes)
 
 
-def _kernel(node: Node[Any, Outcome]) -> Node[Any, Outcome]:
+def _innermost(node: Node[Any, Outcome]) -> Node[Any, Outcome]:
     """Return the innermost node: follow the attribute `kernel` of nodes that wrap another node."""
     while is_node(within := cast("object", getattr(node, "kernel", None))):
         node = within

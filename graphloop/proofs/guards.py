@@ -53,7 +53,7 @@ class _Side(Generic[S]):
         self.dominance = Dominance(graph, answers=True)
         kinds = {name: graph.nodes[name].kind for name in graph.reached}
         self.guards = {name: kind for name, kind in kinds.items() if is_guard(graph.nodes[name])}
-        self.acting = frozenset(name for name in graph.reached if self._acts(name))
+        self.acting = frozenset(name for name in graph.reached if self._may_act(name))
         kept = (name for name, kind in self.guards.items() if kind != "stop")
         self.guarded = self.acting.union(kept, {END} & {*graph.parents})
 
@@ -62,7 +62,7 @@ class _Side(Generic[S]):
         judges = (name for name, kind in self.guards.items() if kind in {"check", "human"})
         return frozenset(judges) if node == END else self.acting.union(self.guards)
 
-    def _acts(self, name: str) -> bool:
+    def _may_act(self, name: str) -> bool:
         """Return whether a node may run tools, start children or act on the world."""
         contract, kind = self.graph.contracts[name], self.graph.nodes[name].kind
         if contract is None:
@@ -83,7 +83,7 @@ def _lost_dominators(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], 
     for (_, guards), nodes in lost.items():
         nodes.sort(key=lambda name: name not in new.acting)
         path = new.dominance.around(nodes[0], guards[0])
-        said = f"{_reachable(nodes)} without {_list(guards, 'or')}"
+        said = f"{_list_reachable(nodes)} without {_join_names(guards, 'or')}"
         yield nodes, Change("weaker", "guard", said, nodes[0]).along(path)
 
 
@@ -95,10 +95,10 @@ def _new_exits(old: _Side[S], new: _Side[S], node: str) -> Iterator[Change]:
         if guard == node and outcome:
             said = f"`{node}` can be visited again with no guard between"
         elif outcome:
-            said = f"{_reachable([node])} by a new way, from `{guard} -{outcome}->`"
+            said = f"{_list_reachable([node])} by a new way, from `{guard} -{outcome}->`"
         else:
             guards = dict.fromkeys(name for name, outcome in was if outcome)
-            said = f"{_reachable([node])} without {_list(guards, 'or')}"
+            said = f"{_list_reachable([node])} without {_join_names(guards, 'or')}"
         path = (*new.graph.path_to(guard), *now[guard, outcome])
         yield Change("weaker", "guard", said, node).along(path)
 
@@ -165,14 +165,14 @@ def gate_changes(owner: str, old: tuple[Rule, ...], new: tuple[Rule, ...]) -> It
     yield from changes
 
 
-def _reachable(nodes: Sequence[str]) -> str:
+def _list_reachable(nodes: Sequence[str]) -> str:
     """Return the start of a message: these nodes become reachable, or a run can end."""
     if nodes == [END]:
         return "a run can end"
-    return f"{_list(nodes, 'and')} {'becomes' if len(nodes) == 1 else 'become'} reachable"
+    return f"{_join_names(nodes, 'and')} {'becomes' if len(nodes) == 1 else 'become'} reachable"
 
 
-def _list(nodes: Iterable[str], joint: str) -> str:
+def _join_names(nodes: Iterable[str], joint: str) -> str:
     """Return names in backquotes, joined by commas, with `joint` before the last."""
     names = [f"`{name}`" for name in nodes] or ["a guard"]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {joint} {names[-1]}"

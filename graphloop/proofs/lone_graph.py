@@ -70,7 +70,7 @@ def prove(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | U
         visits: the graph, with the upper bounds of visits of its nodes.
         aside: the nodes whose unbounded cycles (GL4) are suppressed.
     """
-    graph, results = visits.graph, [*_results(visits, aside)]
+    graph, results = visits.graph, [*_results_alone(visits, aside)]
     if any(isinstance(result, Finding) for result in results):
         blame = Blame(graph)
         results = [
@@ -79,7 +79,7 @@ def prove(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | U
     yield from map(graph.with_line, results)
 
 
-def _results(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+def _results_alone(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
     """Yield the results of every proof that needs only this graph, without the children."""
     graph = visits.graph
     yield from find_table_mismatches(graph)
@@ -113,7 +113,9 @@ class Blame(Generic[S]):
         self._tries = FINDING_MAX // size if FINDING_MAX // size >= TRIES_MIN else 0
         self._left = GRAPH_MAX // size
         self._calls = CallProduct(graph)
-        self._faults = _faults(self._calls) if self._tries else frozenset[tuple[str, Hashable]]()
+        self._find_faults = (
+            _find_faults(self._calls) if self._tries else frozenset[tuple[str, Hashable]]()
+        )
         self._known: dict[tuple[_Cell, str], _Faults] = {}
         self._order = {name: number for number, name in enumerate(graph.table)}
         self._heads = [names[0] for names in islands(graph)]
@@ -123,10 +125,10 @@ class Blame(Generic[S]):
         if finding.code not in DECIDED or finding.severity != "error":
             return finding
         scores: dict[_Cell, int] = {}
-        for cell, target in islice(self._changes(finding), min(self._tries, self._left)):
+        for cell, target in islice(self._single_changes(finding), min(self._tries, self._left)):
             faults = self._faults_after(cell, target)
-            mended = _count(faults, finding.code) < _count(self._faults, finding.code)
-            if mended and len(faults) < scores.get(cell, len(self._faults)):
+            mended = _count_of(faults, finding.code) < _count_of(self._find_faults, finding.code)
+            if mended and len(faults) < scores.get(cell, len(self._find_faults)):
                 scores[cell] = len(faults)
         if not scores:
             return finding
@@ -135,7 +137,7 @@ class Blame(Generic[S]):
         rows = tuple((node, outcome_name(outcome)) for node, outcome in cells)
         return replace(finding, rows=rows, written=self._graph.line_of(*rows[0]))
 
-    def _changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
+    def _single_changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
         """Yield single changes of the table, as a cell and its new target, likeliest first."""
         names = finding.witness[:-1] if finding.outcomes else ()
         on_witness = [
@@ -168,16 +170,16 @@ class Blame(Generic[S]):
         if (cell, target) not in self._known:
             self._left -= 1
             changed = self._graph.redirected(*cell, target)
-            self._known[cell, target] = _faults(CallProduct(changed, self._calls))
+            self._known[cell, target] = _find_faults(CallProduct(changed, self._calls))
         return self._known[cell, target]
 
 
-def _count(faults: _Faults, code: str) -> int:
+def _count_of(faults: _Faults, code: str) -> int:
     """Return the number of faults with this property code."""
     return sum(1 for known, _ in faults if known == code)
 
 
-def _faults(calls: CallProduct[S]) -> _Faults:
+def _find_faults(calls: CallProduct[S]) -> _Faults:
     """Return the faults of a table by graph search alone, without a simulated run."""
     graph = calls.graph
     lost = (*islands(graph), *closed_components(graph))

@@ -88,7 +88,7 @@ def node_changes(old: Node[S, Outcome], new: Node[S, Outcome]) -> Iterator[Chang
     guards = is_guard(old) or is_guard(new)
     # Compare the inner nodes of wrappers that only add the graphs of agents.
     was, now = (
-        node if {*(_fields(node) or {})} != {"node", "graphs"} else cast("Any", node).node
+        node if {*(_parts_of(node) or {})} != {"node", "graphs"} else cast("Any", node).node
         for node in (old, new)
     )
     sorts = [f"{type(node).__qualname__} of kind {node.kind}" for node in (was, now)]
@@ -97,7 +97,7 @@ def node_changes(old: Node[S, Outcome], new: Node[S, Outcome]) -> Iterator[Chang
         said = f"`{new.name}` is a {sorts[1]}, and was a {sorts[0]}"
         yield Change("weaker" if weaker else "changed", "node", said, new.name)
         return
-    parts, parts_now = (_fields(node) or getattr(node, "__dict__", {}) for node in (was, now))
+    parts, parts_now = (_parts_of(node) or getattr(node, "__dict__", {}) for node in (was, now))
     for name in dict.fromkeys((*parts, *parts_now)):
         if not (isinstance(now, Gate) and name == "rules"):
             values = parts.get(name), parts_now.get(name)
@@ -124,18 +124,18 @@ def value_changes(
     name = path.rpartition(".")[2]
     guards = guards or name in GUARDING
     changes: list[Change] = []
-    for key, *sides in _pairs(name, old, new):
+    for key, *sides in _value_pairs(name, old, new):
         changes += value_changes(subject, owner, f"{path}{key}", *sides, guards=guards)
     said = f"{path} of {owner}: {was:.60} -> {now:.60}"
-    yield from changes or [Change(_effect(name, old, new, guards=guards), subject, said)]
+    yield from changes or [Change(_effect_of(name, old, new, guards=guards), subject, said)]
 
 
-def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, object]]:
+def _value_pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, object]]:
     """Yield the parts of two values to compare one by one: path suffix, old part and new part."""
     same = type(old).__qualname__ == type(new).__qualname__
-    if not same or isinstance(old, AllOf | Not) or (name in COLLECTED and _includes(new, old)):
+    if not same or isinstance(old, AllOf | Not) or (name in COLLECTED and _has_all_of(new, old)):
         return
-    parts, parts_now = _fields(old) or {}, _fields(new) or {}
+    parts, parts_now = _parts_of(old) or {}, _parts_of(new) or {}
     is_list = isinstance(old, list | tuple)
     keys = () if is_list and len(parts) != len(parts_now) else dict.fromkeys((*parts, *parts_now))
     for key in keys:
@@ -144,7 +144,7 @@ def _pairs(name: str, old: object, new: object) -> Iterator[tuple[str, object, o
 
 def written(value: object) -> str:
     """Return a text form of a value that is the same in each process, without addresses."""
-    parts, sort, plain = _fields(value), type(value).__qualname__, value
+    parts, sort, plain = _parts_of(value), type(value).__qualname__, value
     if isinstance(value, NodeGraph):
         return f"graph {value.name!r}"
     if isinstance(value, type) and issubclass(value, Outcome):
@@ -161,11 +161,11 @@ def written(value: object) -> str:
     return str(getattr(plain, "__qualname__", other))
 
 
-def _fields(value: object) -> Mapping[str, object] | None:
+def _parts_of(value: object) -> Mapping[str, object] | None:
     """Return the parts of a value by name, such as fields or items; None for a plain value."""
     match value:
         case Tool(spec=spec, policy=policy):
-            return {**(_fields(spec) or {}), **(_fields(policy) or {})}
+            return {**(_parts_of(spec) or {}), **(_parts_of(policy) or {})}
         case list() | tuple():
             return {f"{place}": part for place, part in enumerate(cast("Sequence[object]", value))}
         case Mapping():
@@ -180,14 +180,14 @@ def _fields(value: object) -> Mapping[str, object] | None:
     return {name: getattr(value, name) for name in names}
 
 
-def _includes(value: object, part: object) -> bool:
+def _has_all_of(value: object, part: object) -> bool:
     """Return whether list `value` has all members of list `part`, compared by their text forms."""
     sides: list[object] = [value, part]
-    members, needed = (set(map(written, (_fields(side) or {}).values())) for side in sides)
+    members, needed = (set(map(written, (_parts_of(side) or {}).values())) for side in sides)
     return all(isinstance(side, list | tuple) for side in sides) and needed <= members
 
 
-def _effect(name: str, old: object, new: object, *, guards: bool) -> Effect:
+def _effect_of(name: str, old: object, new: object, *, guards: bool) -> Effect:
     """Return the effect of a parameter change; an unclear change of a guard counts as weaker."""
     if name in LIMITS and all(isinstance(side, int | float | None) for side in (old, new)):
         was, now = cast("float | None", old), cast("float | None", new)
@@ -195,6 +195,6 @@ def _effect(name: str, old: object, new: object, *, guards: bool) -> Effect:
     if not guards:
         return "changed"
     added = old is None or old is False or old in ("", ())
-    more = added or new is True or (name in COLLECTED and _includes(new, old))
+    more = added or new is True or (name in COLLECTED and _has_all_of(new, old))
     # A new approver lets calls through; any other new guard refuses some.
     return "stronger" if more and name != "approve_tool_call" else "weaker"

@@ -233,7 +233,7 @@ class ProofGraph(Generic[S]):
             return None
         # For a node that wraps a function, the function is more useful than the node's class.
         function: object = getattr(known, "function", None)
-        return _definition(function if callable(function) else type(known))
+        return _defined_at(function if callable(function) else type(known))
 
 
 _word = lru_cache(maxsize=1_024)(outcome_name)
@@ -252,7 +252,7 @@ def quote_names(names: tuple[str, ...]) -> str:
 
 
 @lru_cache(maxsize=1_024)
-def _definition(of: type[object] | Callable[..., object]) -> str | None:
+def _defined_at(of: type[object] | Callable[..., object]) -> str | None:
     """Return the `file:line` of a class or function; None if its source is unknown."""
     try:
         of = unwrap(of)

@@ -85,7 +85,7 @@ class Ranking(Generic[S]):
     def __init__(self, graph: ProofGraph[S]) -> None:
         self.graph = graph
         self._contracts: dict[str, Contract | None] = {}
-        self.arcs = self._split()
+        self.arcs = self._split_graph()
         every = (arc for row in self.arcs.values() for arc in row)
         self._may_open_again = any("again" in self.may_move(arc) for arc in every)
         self._states = self._reachable_states()
@@ -129,17 +129,17 @@ class Ranking(Generic[S]):
 
     def cap(self, arc: Arc) -> Cap | None:
         """Return the contract's limit on how often a transition is taken; None for no limit."""
-        contract = self._contract(arc.source)
+        contract = self._contract_of(arc.source)
         return None if contract is None else contract.caps.get(arc.outcome)
 
     def may_move(self, arc: Arc) -> frozenset[Moves]:
         """Return the moves, such as `turn` for a new turn, that a transition may make."""
-        contract = self._contract(arc.source)
+        contract = self._contract_of(arc.source)
         return EVERYTHING if contract is None else contract.may_move(arc.outcome)
 
     def moved(self, arc: Arc) -> frozenset[Moves]:
         """Return the moves, such as `turn` for a new turn, that a transition surely makes."""
-        contract = self._contract(arc.source)
+        contract = self._contract_of(arc.source)
         return frozenset() if contract is None else contract.moved(arc.outcome)
 
     def bounded(self, arcs: Sequence[Arc]) -> list[Arc]:
@@ -153,7 +153,7 @@ class Ranking(Generic[S]):
         none: frozenset[Moves] = frozenset()
         moving = none.union(*map(self.may_move, arcs))
         kept = [(arc, cap) for arc, cap in capped if not cap.resets & moving]
-        known = all(self._contract(name) is not None for name in {arc.source for arc in arcs})
+        known = all(self._contract_of(name) is not None for name in {arc.source for arc in arcs})
         counting = {cap.counts for _, cap in kept if cap.counts and known}
         moved = {
             arc
@@ -209,16 +209,16 @@ class Ranking(Generic[S]):
 
         This is possible if the run starts with a conversation that has unanswered calls.
         """
-        contract = self._contract(arc.source)
+        contract = self._contract_of(arc.source)
         return contract is not None and arc.outcome is Calls and contract.takes_up_calls
 
-    def _contract(self, name: str) -> Contract | None:
+    def _contract_of(self, name: str) -> Contract | None:
         """Return the contract of a node of the split graph; None without a contract."""
         if name not in self._contracts:
             self._contracts[name] = self.graph.contracts.get(self.node(name))
         return self._contracts[name]
 
-    def _split(self) -> dict[str, tuple[Arc, ...]]:
+    def _split_graph(self) -> dict[str, tuple[Arc, ...]]:
         """Return the transitions of the split graph by node, from a search from the start."""
         rows: dict[str, tuple[Arc, ...]] = {}
         queue = deque([self.graph.start])
@@ -239,7 +239,7 @@ class Ranking(Generic[S]):
 
     def _split_target(self, arc: Arc, entry: EntryState) -> str:
         """Return the target, in the split graph, of a transition from a node entered in `entry`."""
-        before, after = self._contract(arc.source), self._contract(arc.target)
+        before, after = self._contract_of(arc.source), self._contract_of(arc.target)
         if before is None or after is None:
             return arc.target
         state = _next_entry(before, arc.outcome, entry)
@@ -306,7 +306,7 @@ class Ranking(Generic[S]):
 
     def _states_after(self, arc: Arc, turn: TurnState) -> Iterator[State]:
         """Yield the possible states after a transition, given the state of the turn before."""
-        contract = self._contract(arc.source)
+        contract = self._contract_of(arc.source)
         moved, may = self.moved(arc), self.may_move(arc)
         if contract is None:
             states: list[State] = [(arc.target, state) for state in ONGOING]

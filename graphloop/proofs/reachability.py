@@ -51,7 +51,7 @@ def find_unreachable_nodes(graph: ProofGraph[S]) -> Iterator[Finding]:
 def islands(graph: ProofGraph[S]) -> list[tuple[str, ...]]:
     """Return groups of unreachable nodes; each node is reachable from the first of its group."""
     rows = _all_rows(graph.node_graph)
-    seen = breadth_first([graph.start], lambda name: _arcs(rows, name))
+    seen = breadth_first([graph.start], lambda name: _arcs_from(rows, name))
     lost = [name for name in rows if name not in seen and name != END]
     inside = [(arc.source, arc.target) for name in lost for arc in rows[name]]
     inside = [(source, target) for source, target in inside if target not in seen]
@@ -62,7 +62,7 @@ def islands(graph: ProofGraph[S]) -> list[tuple[str, ...]]:
     }
     heads = [names[0] for number, names in enumerate(components) if number not in entered]
     parents = breadth_first(
-        heads, lambda name: [pair for pair in _arcs(rows, name) if pair[1] not in seen]
+        heads, lambda name: [pair for pair in _arcs_from(rows, name) if pair[1] not in seen]
     )
     groups: dict[str, list[str]] = {head: [head] for head in heads}
     for name in lost:
@@ -79,7 +79,7 @@ def find_traps(graph: ProofGraph[S]) -> Iterator[Finding]:
     the start into the group, and once around a cycle in it.
     """
     rows = _all_rows(graph.node_graph)
-    seen = breadth_first([graph.start], lambda name: _arcs(rows, name))
+    seen = breadth_first([graph.start], lambda name: _arcs_from(rows, name))
     order = {name: number for number, name in enumerate(seen)}
     for component in closed_components(graph):
         first = min(component, key=lambda name: order.get(name, len(order)))
@@ -113,7 +113,7 @@ def closed_components(graph: ProofGraph[S]) -> Iterator[tuple[str, ...]]:
 
 def _cycle_through(rows: _Rows, node: str) -> TablePath:
     """Return a shortest cycle through `node`; empty if `node` is on no cycle."""
-    back = breadth_first([arc.target for arc in rows[node]], lambda name: _arcs(rows, name))
+    back = breadth_first([arc.target for arc in rows[node]], lambda name: _arcs_from(rows, name))
     path = path_to(back, node) if node in back else ()
     second = path[0].source if path else node
     first = next((arc for arc in rows[node] if arc.target == second), None)
@@ -132,7 +132,7 @@ def _all_rows(graph: NodeGraph[S]) -> dict[str, tuple[Arc, ...]]:
     return rows | {name: () for name in targets if name not in rows and name != END}
 
 
-def _arcs(rows: _Rows, name: str) -> Iterator[tuple[Arc, str]]:
+def _arcs_from(rows: _Rows, name: str) -> Iterator[tuple[Arc, str]]:
     """Return the transitions out of a node, each with its target."""
     return ((arc, arc.target) for arc in rows.get(name, ()))
 
@@ -141,21 +141,25 @@ def find_table_mismatches(graph: ProofGraph[S]) -> Iterator[Finding]:
     """Yield a finding for each difference between the table and the nodes (GL5)."""
     nodes, table = graph.nodes, graph.table
     if graph.start not in nodes:
-        yield _mismatch(f"start={graph.start!r}", "the start node has no row.", "add its row.")
+        yield _table_error(f"start={graph.start!r}", "the start node has no row.", "add its row.")
     for name in sorted(nodes.keys() ^ table.keys()):
-        yield _mismatch(f"node {name!r}", "has no row, or its row no node.", "add what is missing.")
+        yield _table_error(
+            f"node {name!r}", "has no row, or its row no node.", "add what is missing."
+        )
     for name, row in table.items():
         place = f"row of {name!r}"
         declared = nodes[name].outcomes if name in nodes else frozenset(row)
         for word in sorted(map(outcome_name, declared - row.keys())):
-            yield _mismatch(place, f"outcome {word!r} leads nowhere.", "give it a target or END.")
+            yield _table_error(
+                place, f"outcome {word!r} leads nowhere.", "give it a target or END."
+            )
         for word in sorted(map(outcome_name, row.keys() - declared)):
-            yield _mismatch(place, f"{name!r} never leaves by {word!r}.", "remove it.")
+            yield _table_error(place, f"{name!r} never leaves by {word!r}.", "remove it.")
         # A set difference with all nodes would cost the size of the graph for each row.
         for target in sorted({name for name in row.values() if name not in nodes and name != END}):
-            yield _mismatch(place, f"leads to {target!r}, which has no row.", "add its row.")
+            yield _table_error(place, f"leads to {target!r}, which has no row.", "add its row.")
 
 
-def _mismatch(place: str, message: str, fix: str) -> Finding:
+def _table_error(place: str, message: str, fix: str) -> Finding:
     """Return a GL5 error without a witness."""
     return Finding("GL5", "error", place, message, (), fix)

@@ -244,10 +244,10 @@ class Report:
 
     def __repr__(self) -> str:
         counts = f"{len(self.proven)} proven, {len(self.unknown)} unknown"
-        return f"<Report {self.graph!r}: {self._verdict()}; {counts}>"
+        return f"<Report {self.graph!r}: {self._summary()}; {counts}>"
 
     def __str__(self) -> str:
-        lines = [f"graph {self.graph!r}: {self._verdict()}"]
+        lines = [f"graph {self.graph!r}: {self._summary()}"]
         lines += [f"  proven {code}: {PROPERTIES[code]}" for code in self.proven]
         lines += [f"  {line}" for finding in self.findings for line in str(finding).splitlines()]
         for suppression in self.suppressed:
@@ -260,7 +260,7 @@ class Report:
         lines += [f"  unknown {', '.join(same)}: {reason}" for reason, same in codes.items()]
         return "\n".join(lines)
 
-    def _verdict(self) -> str:
+    def _summary(self) -> str:
         """Return the summary in the first line of the report."""
         match len(self.findings):
             case 0 if not self.ok:
@@ -360,11 +360,11 @@ def suppress(
     for (node, code), reason in ignore.items():
         path, slash, _ = node.rpartition("/")
         if prefixes is None or path + slash in prefixes:
-            counted += _misuse(node, code, reason, is_used=(node, code) in used)
+            counted += _misuse_of_ignore(node, code, reason, is_used=(node, code) in used)
     return tuple(counted), tuple(suppressed)
 
 
-def _misuse(node: str, code: str, reason: str, *, is_used: bool) -> Iterator[Finding]:
+def _misuse_of_ignore(node: str, code: str, reason: str, *, is_used: bool) -> Iterator[Finding]:
     """Yield a GL0 finding if an `ignore` entry has no reason, no valid code, or no effect."""
     severity: Severity = "error"
     if not reason.strip():

@@ -73,7 +73,7 @@ class HiddenEvents:
     def after(self, state: int) -> frozenset[int]:
         """Return `state` and all automaton states reachable by tool calls and approvals."""
         if state not in self._after:
-            self._after[state] = self._closure([state], self._words)
+            self._after[state] = self._reachable_states([state], self._words)
         return self._after[state]
 
     def before_the_run(self) -> frozenset[int]:
@@ -84,9 +84,11 @@ class HiddenEvents:
         """
         long_ago = [(earlier(tool),) for tool in self._tools]
         since = [past_call(tool, well=well) for tool in self._tools for well in (True, False)]
-        return self._closure(self._closure([self._automaton.start], long_ago), since)
+        return self._reachable_states(
+            self._reachable_states([self._automaton.start], long_ago), since
+        )
 
-    def _closure(self, states: Iterable[int], words: Sequence[_Word]) -> frozenset[int]:
+    def _reachable_states(self, states: Iterable[int], words: Sequence[_Word]) -> frozenset[int]:
         """Return all automaton states reachable by these happenings, in any order and number."""
         reached = set(states)
         todo = [*reached]
@@ -142,7 +144,7 @@ class RuleProduct(Generic[S]):
         self.graph = graph
         self.automaton = automaton
         self.hidden = HiddenEvents(automaton)
-        self.bounds = _bounds(graph)
+        self.bounds = _reachable_caps(graph)
         self._left = self._arcs_max = arcs_max
         self._excluded = Exclusions()
         self._counted: tuple[_Bound, ...] = ()
@@ -196,13 +198,13 @@ class RuleProduct(Generic[S]):
         """
         starts = [self.automaton.start] if begun is None else sorted(begun)
         while True:
-            result = self._search(starts, tools=tools)
+            result = self._search_once(starts, tools=tools)
             exceeded = self.exceeded(result.path)
             if result.breach is None or exceeded is None:
                 return result
             self._counted += (exceeded,)
 
-    def _search(self, starts: Iterable[int], *, tools: bool) -> RuleSearch:
+    def _search_once(self, starts: Iterable[int], *, tools: bool) -> RuleSearch:
         """Return the result of one search, which counts only the caps in `_counted`."""
         node, counts = self.graph.start, (0,) * len(self._counted)
         begun = [self.automaton.after(state, entered(node)) for state in starts]
@@ -306,7 +308,7 @@ class RuleProduct(Generic[S]):
         return contract.tools or (contract.asks and node.kind != "human")
 
 
-def _bounds(graph: ProofGraph[S]) -> tuple[_Bound, ...]:
+def _reachable_caps(graph: ProofGraph[S]) -> tuple[_Bound, ...]:
     """Return the caps (limits on outcomes) of reachable nodes, except for impossible outcomes."""
     return tuple(
         (node, outcome, cap)

@@ -158,11 +158,11 @@ class RunSearch(Generic[S]):
     _failed: dict[int, set[TablePath]] = field(default_factory=dict[int, "set[TablePath]"])
 
     def __post_init__(self) -> None:
-        """Wrap the graph, so that `_take` sees each transition of a simulated run."""
+        """Wrap the graph, so that `_count_transition` sees each transition of a simulated run."""
 
         def observe(node: Node[S, Outcome], reaction: Reaction[S, Outcome]) -> None:
             if isinstance(reaction, Leave):
-                self._take((node.name, type(reaction.outcome)))
+                self._count_transition((node.name, type(reaction.outcome)))
 
         self._size = sum(map(len, self.graph.table.values()))
         if self.events < 0:
@@ -171,7 +171,7 @@ class RunSearch(Generic[S]):
         self._state = _initial_state(self.graph)
         self._functions = functions_of(self.graph)
 
-    def _take(self, cell: _Cell) -> None:
+    def _count_transition(self, cell: _Cell) -> None:
         """Count a transition of a run; raise if it is off the path, or the path's last one."""
         if cell != self._cells[self._at]:
             raise _LeftPathError
@@ -236,7 +236,7 @@ class RunSearch(Generic[S]):
         at = max(self._runs, default=0)
         if at >= SHARED_MIN:
             more = len(cells) - at
-            return self._follow(self._runs, self.events - EVENTS_PATH - EVENTS_ARC * more)
+            return self._search_events(self._runs, self.events - EVENTS_PATH - EVENTS_ARC * more)
         least = self.events - EVENTS_PATH - EVENTS_ARC * len(cells)
         best, kept = 0, (False, self._runs)
         for steered, messages, setup in product((False, True), reversed(conversations), SETUPS):
@@ -244,15 +244,15 @@ class RunSearch(Generic[S]):
                 break
             self._steered, self._runs = steered, {}
             started = Started(0.0, "witness", self.graph.name, messages, setup, self._state)
-            at, run = self._apply(0, partial(begin, self._observed, started, self._state))
+            at, run = self._apply_event(0, partial(begin, self._observed, started, self._state))
             if run is not None and not run.ended:
-                at = self._follow({at: run}, least)
+                at = self._search_events({at: run}, least)
             if at > best:
                 best, kept = at, (steered, self._runs)
         self._steered, self._runs = kept
         return best
 
-    def _follow(self, begun: Mapping[int, Run[S]], least: int) -> int:
+    def _search_events(self, begun: Mapping[int, Run[S]], least: int) -> int:
         """Return how many transitions the best run takes, by a depth-first search over events.
 
         Args:
@@ -271,7 +271,7 @@ class RunSearch(Generic[S]):
                 stack.pop()
                 continue
             self.events -= 1
-            after, reached = self._apply(at, partial(step, self._observed, run, event))
+            after, reached = self._apply_event(at, partial(step, self._observed, run, event))
             best = max(best, after)
             followed[after] += reached is not None
             if reached is not None and not reached.ended and followed[after] <= RUNS_MAX:
@@ -280,7 +280,7 @@ class RunSearch(Generic[S]):
                 stack.append((after, reached, more))
         return best
 
-    def _apply(self, at: int, apply: Callable[[], Step[S]]) -> tuple[int, Run[S] | None]:
+    def _apply_event(self, at: int, apply: Callable[[], Step[S]]) -> tuple[int, Run[S] | None]:
         """Apply one event to a run that has taken `at` transitions of the path.
 
         Return the number of transitions taken then, and the run; None if it left or ended the path.

@@ -80,23 +80,23 @@ CONVERSATIONS: Final[Mapping[str, tuple[Message, ...]]] = {
 """The initial conversations of simulated runs, by the outcome that each makes possible."""
 
 
-def _reply(*parts: AssistantPart, finish: FinishReason, tokens: int = 1) -> Reply:
+def _sample_reply(*parts: AssistantPart, finish: FinishReason, tokens: int = 1) -> Reply:
     """Return a model reply of these parts, which used this number of input tokens."""
     return Reply(AssistantMessage(parts), finish, Usage(tokens, 1))
 
 
 REPLIES: Final = (
-    _reply(TextPart("done"), finish=FinishReason.STOP),
-    _reply(CALL, finish=FinishReason.TOOL_CALLS),
-    _reply(CALL, CALL, finish=FinishReason.TOOL_CALLS),
-    _reply(TextPart("half"), evolve(CALL, arguments="{"), finish=FinishReason.LENGTH),
-    _reply(finish=FinishReason.STOP),
-    _reply(TextPart("on"), finish=FinishReason.PAUSE),
-    _reply(TextPart("no"), finish=FinishReason.REFUSAL),
-    _reply(TextPart("full"), finish=FinishReason.CONTEXT_WINDOW),
-    _reply(TextPart('["a", "b"]'), finish=FinishReason.STOP),
-    _reply(TextPart("done"), finish=FinishReason.STOP, tokens=TOKENS),
-    _reply(CALL, finish=FinishReason.TOOL_CALLS, tokens=TOKENS),
+    _sample_reply(TextPart("done"), finish=FinishReason.STOP),
+    _sample_reply(CALL, finish=FinishReason.TOOL_CALLS),
+    _sample_reply(CALL, CALL, finish=FinishReason.TOOL_CALLS),
+    _sample_reply(TextPart("half"), evolve(CALL, arguments="{"), finish=FinishReason.LENGTH),
+    _sample_reply(finish=FinishReason.STOP),
+    _sample_reply(TextPart("on"), finish=FinishReason.PAUSE),
+    _sample_reply(TextPart("no"), finish=FinishReason.REFUSAL),
+    _sample_reply(TextPart("full"), finish=FinishReason.CONTEXT_WINDOW),
+    _sample_reply(TextPart('["a", "b"]'), finish=FinishReason.STOP),
+    _sample_reply(TextPart("done"), finish=FinishReason.STOP, tokens=TOKENS),
+    _sample_reply(CALL, finish=FinishReason.TOOL_CALLS, tokens=TOKENS),
 )
 FAILURES: Final = (Failure("ServerError", "down"), Failure("ContextOverflow", "full"))
 CALLBACK_ANSWERS: Final[tuple[events.Answer, ...]] = (
@@ -145,7 +145,7 @@ def _effect_answers(  # noqa: C901 - one case for each effect
     """Yield the events that may answer an effect, with time `at`, most common first."""
     match effect:
         case effects.CallModel():
-            for reply in _replies(effect):
+            for reply in _sample_replies(effect):
                 yield events.ModelReplied(at, effect.id, reply, 0.0)
             yield events.EffectFailed(at, effect.id, FAILURES[1])
         case effects.CheckCalls(calls=calls):
@@ -170,17 +170,17 @@ def _effect_answers(  # noqa: C901 - one case for each effect
             yield events.Steered(at, effect.id, append=(UserMessage("more"),))
 
 
-def _replies(effect: effects.CallModel) -> Iterator[Reply]:
+def _sample_replies(effect: effects.CallModel) -> Iterator[Reply]:
     """Yield sample model replies; if the request forces a tool, first calls of that tool."""
     if effect.request.tool_choice.mode == "tool":
         for tool in effect.request.tools:
-            for arguments in _arguments(tool):
+            for arguments in _sample_arguments(tool):
                 call = ToolCall("", tool.name, arguments)
-                yield _reply(call, finish=FinishReason.TOOL_CALLS)
+                yield _sample_reply(call, finish=FinishReason.TOOL_CALLS)
     yield from REPLIES
 
 
-def _arguments(tool: ToolSpec) -> Iterator[str]:
+def _sample_arguments(tool: ToolSpec) -> Iterator[str]:
     """Yield arguments for a tool as JSON, with each combination of its enum and boolean values."""
     properties: Mapping[str, Mapping[str, Any]] = json.loads(tool.parameters)["properties"]
     values = [
@@ -197,10 +197,10 @@ def _declared_outcomes(functions: Functions, callback: str) -> Iterator[NodeRetu
         for outcome in sorted(
             node.outcomes - {Failed, Aborted}, key=lambda outcome: outcome.__name__
         ):
-            yield NodeReturned(outcome.__name__, fields=_fields(outcome))
+            yield NodeReturned(outcome.__name__, fields=_sample_fields(outcome))
 
 
-def _fields(outcome: type[Outcome]) -> str:
+def _sample_fields(outcome: type[Outcome]) -> str:
     """Return a sample of an outcome's fields as JSON; empty text if no sample can be made."""
     try:
         return msgspec.json.encode(sample(outcome)).decode()
@@ -258,18 +258,18 @@ def sample(  # noqa: C901, PLR0911 - a way out for each kind of type
     if enum is not None:
         return next(iter(enum))
     if is_record(of) and depth <= 2 * DEPTH_MAX:
-        return _record(cast("type[object]", of), depth)
+        return _sample_record(cast("type[object]", of), depth)
     raise TypeError(f"no value of {of} is known")
 
 
-def _record(of: type[object], depth: int) -> object:
+def _sample_record(of: type[object], depth: int) -> object:
     """Return a record with sample values for its required fields."""
     types = field_types(of)
     make = cast("Callable[..., object]", of)
-    return make(**{name: sample(types[name], depth + 1) for name in _required(of)})
+    return make(**{name: sample(types[name], depth + 1) for name in _required_fields(of)})
 
 
-def _required(of: type[Any]) -> list[str]:
+def _required_fields(of: type[Any]) -> list[str]:
     """Return the names of a record's fields that have no default."""
     if issubclass(of, BaseModel):
         return [name for name, info in of.model_fields.items() if info.is_required()]

@@ -20,17 +20,17 @@ OWN: Final = {"GL0": "what the checker is told makes sense"} | dict(PROPERTIES)
 
 def to_sarif(reports: Iterable[Report]) -> str:
     """Return one SARIF log as JSON text, with one SARIF run for each report."""
-    runs: list[Json] = [_run(report) for report in reports]
+    runs: list[Json] = [_run_of_report(report) for report in reports]
     log: Json = {"$schema": SCHEMA, "version": "2.1.0", "runs": runs}
     return json.dumps(log, indent=2, ensure_ascii=False)
 
 
-def _run(report: Report) -> Json:
+def _run_of_report(report: Report) -> Json:
     """Return the SARIF run of one report, with a result for each finding and unknown."""
-    rules: list[Json] = [_rule(code, text) for code, text in OWN.items()]
-    results: list[Json] = [_result(report, one, None) for one in report.findings]
-    results += [_result(report, one.finding, one) for one in report.suppressed]
-    results += [_open(report, one) for one in report.unknown]
+    rules: list[Json] = [_rule_of_property(code, text) for code, text in OWN.items()]
+    results: list[Json] = [_finding_result(report, one, None) for one in report.findings]
+    results += [_finding_result(report, one.finding, one) for one in report.suppressed]
+    results += [_open_result(report, one) for one in report.unknown]
     return {
         "tool": {"driver": {"name": "graphloop", "rules": rules}},
         "automationDetails": {"id": f"graphloop/{report.graph}"},
@@ -38,12 +38,12 @@ def _run(report: Report) -> Json:
     }
 
 
-def _rule(code: str, text: str) -> Json:
+def _rule_of_property(code: str, text: str) -> Json:
     """Return the SARIF rule of one property."""
     return {"id": code, "shortDescription": {"text": text}}
 
 
-def _open(report: Report, unknown: Unknown) -> Json:
+def _open_result(report: Report, unknown: Unknown) -> Json:
     """Return the SARIF result, of kind `open`, of an unknown property."""
     return {
         "ruleId": unknown.code,
@@ -51,11 +51,11 @@ def _open(report: Report, unknown: Unknown) -> Json:
         "kind": "open",
         "level": "none",
         "message": {"text": f"unknown: {unknown.reason}"},
-        "locations": [_location(report, None, "")],
+        "locations": [_location_of(report, None, "")],
     }
 
 
-def _result(report: Report, finding: Finding, suppressed: Suppressed | None) -> Json:
+def _finding_result(report: Report, finding: Finding, suppressed: Suppressed | None) -> Json:
     """Return the SARIF result of a finding, with its suppression if there is one."""
     result: dict[str, Json] = {
         "ruleId": finding.code,
@@ -63,7 +63,7 @@ def _result(report: Report, finding: Finding, suppressed: Suppressed | None) -> 
         "kind": "fail",
         "level": finding.severity,
         "message": {"text": f"{finding.place}: {finding.message} Fix: {finding.fix}"},
-        "locations": [_location(report, finding.written or finding.location, finding.node)],
+        "locations": [_location_of(report, finding.written or finding.location, finding.node)],
     }
     if finding.witness:
         result["codeFlows"] = [
@@ -72,7 +72,8 @@ def _result(report: Report, finding: Finding, suppressed: Suppressed | None) -> 
                 "threadFlows": [
                     {
                         "locations": [
-                            {"location": _location(report, None, node)} for node in finding.witness
+                            {"location": _location_of(report, None, node)}
+                            for node in finding.witness
                         ]
                     }
                 ],
@@ -83,13 +84,13 @@ def _result(report: Report, finding: Finding, suppressed: Suppressed | None) -> 
     return result
 
 
-def _location(report: Report, place: str | None, node: str) -> Json:
+def _location_of(report: Report, place: str | None, node: str) -> Json:
     """Return the SARIF location of a node; `place` is its `file:line`, None if unknown."""
     name = f"{report.graph}/{node}" if node else report.graph
     logical: list[Json] = [{"fullyQualifiedName": name, "kind": "member"}]
     location: dict[str, Json] = {"logicalLocations": logical}
     file, _, line = (place or "").rpartition(":")
-    uri = _uri(Path(file)) if file else None
+    uri = _uri_of(Path(file)) if file else None
     if uri is not None:
         location["physicalLocation"] = {
             "artifactLocation": {"uri": uri},
@@ -98,7 +99,7 @@ def _location(report: Report, place: str | None, node: str) -> Json:
     return location
 
 
-def _uri(file: Path) -> str | None:
+def _uri_of(file: Path) -> str | None:
     """Return a file's URI, or its relative path; None for a file of this package.
 
     Files of this package are in no repository of the user, so viewers could not open them.

@@ -112,7 +112,7 @@ def unsafe_parts(of: object, place: str) -> Iterator[Finding | Unknown]:
         of: the type.
         place: the place of the type in the state, for messages.
     """
-    yield from _unsafe(of, place, set())
+    yield from _unsafe_parts(of, place, set())
 
 
 def field_types(of: type[object]) -> dict[str, object]:
@@ -133,7 +133,7 @@ def field_types(of: type[object]) -> dict[str, object]:
 
 def is_record(of: object) -> bool:
     """Return whether a type is a dataclass, a pydantic model or a named tuple."""
-    known = _class(of)
+    known = _class_or_none(of)
     if known is None:
         return False
     named = tuple in known.__mro__ and hasattr(known, "_fields")
@@ -142,13 +142,13 @@ def is_record(of: object) -> bool:
 
 def enum_of(of: object) -> type[Enum] | None:
     """Return `of` if it is an enum class, else None."""
-    known = _class(of)
+    known = _class_or_none(of)
     return known if known is not None and issubclass(known, Enum) else None
 
 
 def type_name(of: object) -> str:
     """Return a type as text for messages: a class by its name, such as `int` or `list[int]`."""
-    known = _class(of)
+    known = _class_or_none(of)
     return str(of) if known is None or get_args(of) else known.__name__
 
 
@@ -158,53 +158,55 @@ def unserialisable(place: str, message: str) -> Finding:
     return Finding("GL11", "error", f"state {place!r}", message, (), fix)
 
 
-def _class(of: object) -> type[object] | None:
+def _class_or_none(of: object) -> type[object] | None:
     """Return `of` if it is a class, else None."""
     # The cast is needed since isinstance leaves the type parameter of `type` unknown.
     return cast("type[object]", of) if isinstance(of, type) else None
 
 
-def _unsafe(of: object, place: str, seen: set[object]) -> _Found:  # noqa: C901, PLR0912 - a branch for each kind of type
+def _unsafe_parts(of: object, place: str, seen: set[object]) -> _Found:  # noqa: C901, PLR0912 - a branch for each kind of type
     """Yield a finding or unknown for each unsafe part of a type; skip the records in `seen`."""
     args, kind = get_args(of), get_origin(of) or of
     if of is Any or of is object or isinstance(of, TypeVar):
         yield Unknown("GL11", f"{place} may hold anything: give it a type that says what it holds.")
     elif isinstance(of, NewType):
-        yield from _unsafe(of.__supertype__, place, seen)
+        yield from _unsafe_parts(of.__supertype__, place, seen)
     elif kind is Annotated:
         changing = [note for note in args[1:] if not _is_harmless(note)]
         if changing:
-            yield _unknown(place, args[0], f"{type(changing[0]).__name__} may change it on the way")
+            yield _unknown_type(
+                place, args[0], f"{type(changing[0]).__name__} may change it on the way"
+            )
         else:
-            yield from _unsafe(args[0], place, seen)
+            yield from _unsafe_parts(args[0], place, seen)
     elif kind in {Union, UnionType}:
-        yield from _union(of, place, seen)
+        yield from _unsafe_members(of, place, seen)
     elif of in ATOMS:
         return
     elif kind is type or _is_process_bound(kind):
         yield unserialisable(place, f"is of type {type_name(of)}, which no file can hold.")
     elif kind in LISTS and args:
         for number, part in enumerate(part for part in args if part is not ...):
-            yield from _unsafe(part, f"{place}[{number}]" if number else place, seen)
+            yield from _unsafe_parts(part, f"{place}[{number}]" if number else place, seen)
     elif kind is dict and args:
-        yield from _keys(args[0], place)
-        yield from _unsafe(args[1], place, seen)
+        yield from _unsafe_keys(args[0], place)
+        yield from _unsafe_parts(args[1], place, seen)
     elif kind is Literal or enum_of(of) is not None:
-        if not _shapes(of):
-            yield _unknown(place, of, "its values are neither all texts nor all whole numbers")
+        if not _json_kinds(of):
+            yield _unknown_type(place, of, "its values are neither all texts nor all whole numbers")
     elif is_record(of):
-        yield from _record(cast("type[object]", of), place, seen)
+        yield from _unsafe_record(cast("type[object]", of), place, seen)
     elif getattr(kind, "__module__", "") == abc.__name__:
         why = "it comes back as another collection: say which one it is, `list` or `tuple`"
-        yield _unknown(place, of, why)
+        yield _unknown_type(place, of, why)
     else:
         why = "it is not known whether it comes back as it was: keep it as text, or as a dataclass"
-        yield _unknown(place, of, REASONS.get(kind, why))
+        yield _unknown_type(place, of, REASONS.get(kind, why))
 
 
 def _is_process_bound(of: object) -> bool:
     """Return whether a type, such as a lock or a file, has meaning only in one process."""
-    known = _class(of)
+    known = _class_or_none(of)
     if known is None:
         return False
     abstract = known.__module__ == abc.__name__ and known.__name__ in PROCESS_BOUND_ABSTRACT
@@ -216,41 +218,43 @@ def _is_harmless(note: object) -> bool:
     return isinstance(note, str | Reduce) or type(note).__module__ == "annotated_types"
 
 
-def _keys(key: object, place: str) -> _Found:
+def _unsafe_keys(key: object, place: str) -> _Found:
     """Yield a finding or unknown if a journal may change mapping keys of type `key`."""
     texts = enum_of(key) is not None or get_origin(key) is Literal
-    if key in KEYS or (texts and _shapes(key) == {"text"}):
+    if key in KEYS or (texts and _json_kinds(key) == {"text"}):
         return
     if get_origin(key) in LISTS or key in LISTS or is_record(key):
         said = f"has keys of type {type_name(key)}, which are written and cannot be read."
         yield unserialisable(place, said)
     else:
-        yield _unknown(place, key, "keys are written as text, and may be read as something else")
+        yield _unknown_type(
+            place, key, "keys are written as text, and may be read as something else"
+        )
 
 
-def _union(of: object, place: str, seen: set[object]) -> _Found:
+def _unsafe_members(of: object, place: str, seen: set[object]) -> _Found:
     """Yield unsafe members of a union, and an unknown if two members look alike in JSON."""
     members = get_args(of)
     for member in members:
-        yield from _unsafe(member, place, seen)
+        yield from _unsafe_parts(member, place, seen)
     for first, second in combinations(members, 2):
-        tags, others = _tags(first), _tags(second)
+        tags, others = _literal_fields(first), _literal_fields(second)
         tagged = any(not tags[name] & others[name] for name in tags.keys() & others.keys())
         numbers = {first, second} == {int, float}
-        if _shapes(first) & _shapes(second) and not (tagged or numbers):
+        if _json_kinds(first) & _json_kinds(second) and not (tagged or numbers):
             both = f"{type_name(first)} from {type_name(second)}"
             why = f"a journal does not tell {both}: give each a tag (a `Literal` field of one name)"
-            yield _unknown(place, of, why)
+            yield _unknown_type(place, of, why)
             return
 
 
-def _shapes(of: object) -> set[str]:
+def _json_kinds(of: object) -> set[str]:
     """Return the kinds of JSON values as which a type is written; an empty set if unsure."""
     kind = get_origin(of) or of
     if kind is Annotated:
-        return _shapes(get_args(of)[0])
+        return _json_kinds(get_args(of)[0])
     if isinstance(of, NewType):
-        return _shapes(of.__supertype__)
+        return _json_kinds(of.__supertype__)
     enum = enum_of(of)
     if kind is Literal or enum is not None:
         values = get_args(of) if enum is None else [member.value for member in enum]
@@ -263,7 +267,7 @@ def _shapes(of: object) -> set[str]:
     return SHAPES.get(kind, {"text"})
 
 
-def _tags(of: object) -> dict[str, set[object]]:
+def _literal_fields(of: object) -> dict[str, set[object]]:
     """Return the `Literal` fields of a record with their allowed values, by field name."""
     if not is_record(of):
         return {}
@@ -276,30 +280,30 @@ def _tags(of: object) -> dict[str, set[object]]:
     }
 
 
-def _record(of: type[object], place: str, seen: set[object]) -> _Found:
+def _unsafe_record(of: type[object], place: str, seen: set[object]) -> _Found:
     """Yield an unknown per reason why a journal may change a record, and results for its fields."""
     if of in seen:
         return
     seen.add(of)
-    for why in _model(of) if issubclass(of, BaseModel) else _dataclass(of):
-        yield _unknown(place, of, why)
+    for why in _model_doubts(of) if issubclass(of, BaseModel) else _dataclass_doubts(of):
+        yield _unknown_type(place, of, why)
     derived = of.__subclasses__()
     if derived:
         why = (
             f"it may be a {derived[0].__name__}, which is read as a {of.__name__}: say which of "
             "them it is, and let neither derive from the other"
         )
-        yield _unknown(place, of, why)
+        yield _unknown_type(place, of, why)
     try:
         types = field_types(of)
     except (NameError, TypeError) as error:
         yield Unknown("GL11", f"the types of {place} cannot be looked up: {error}.")
         return
     for name, hint in types.items():
-        yield from _unsafe(hint, f"{place}.{name}", seen)
+        yield from _unsafe_parts(hint, f"{place}.{name}", seen)
 
 
-def _dataclass(of: type[object]) -> Iterator[str]:
+def _dataclass_doubts(of: type[object]) -> Iterator[str]:
     """Yield the reasons why a journal may change a dataclass or named tuple."""
     if hasattr(of, "__post_init__"):
         yield "its `__post_init__` runs again when it is read"
@@ -311,7 +315,7 @@ def _dataclass(of: type[object]) -> Iterator[str]:
         yield "what it holds beside its fields is not written"
 
 
-def _model(of: type[BaseModel]) -> Iterator[str]:
+def _model_doubts(of: type[BaseModel]) -> Iterator[str]:
     """Yield the reasons why a journal may change a pydantic model."""
     decorators = of.__pydantic_decorators__
     if any(getattr(decorators, kind) for kind in CHANGING) or RootModel in of.__mro__:
@@ -329,6 +333,6 @@ def _model(of: type[BaseModel]) -> Iterator[str]:
             yield f"the metadata of its field {name!r} may change it"
 
 
-def _unknown(place: str, of: object, why: str) -> Unknown:
+def _unknown_type(place: str, of: object, why: str) -> Unknown:
     """Return GL11 as unknown for a type at a place of the state."""
     return Unknown("GL11", f"{place} is of type {type_name(of)}, and {why}.")

@@ -74,7 +74,7 @@ def temporal(
     graph: ProofGraph[S], rules: Rules, visits: VisitBounds[S] | None = None
 ) -> Iterator[Finding | Unknown]:
     """Yield a finding for each rule that can be violated, and an unknown for undecided rules."""
-    for product, decision in _decisions(graph, rules, visits):
+    for product, decision in _decide_rules(graph, rules, visits):
         rule = decision.rule
         if decision.status == "unknown":
             known = graph.node_graph.surroundings.tool_names or ()
@@ -114,10 +114,10 @@ def decided(
     Raises:
         ConfigError: a word of a rule was not resolved with `resolve_words`.
     """
-    return tuple(decision for _, decision in _decisions(graph, rules, visits))
+    return tuple(decision for _, decision in _decide_rules(graph, rules, visits))
 
 
-def _decisions(
+def _decide_rules(
     graph: ProofGraph[S], rules: Rules, visits: VisitBounds[S] | None
 ) -> Iterator[tuple[RuleProduct[S], RuleDecision]]:
     """Yield each rule's product graph and decision."""
@@ -125,10 +125,10 @@ def _decisions(
     bounds = VisitBounds(graph) if visits is None else visits
     for rule in rules:
         product = RuleProduct(graph, automaton_of(rule), arcs)
-        yield product, _decided(product, bounds)
+        yield product, _decide_rule(product, bounds)
 
 
-def _decided(product: RuleProduct[S], visits: VisitBounds[S]) -> RuleDecision:
+def _decide_rule(product: RuleProduct[S], visits: VisitBounds[S]) -> RuleDecision:
     """Return the decision on a rule, by upper bounds of visits if they suffice, else by search."""
     rule = product.automaton.rule
     certain = product.repeated()
@@ -146,11 +146,11 @@ def _decided(product: RuleProduct[S], visits: VisitBounds[S]) -> RuleDecision:
     if possible.breach is None or certain.cut:
         reason = "there are too many places to look at. The monitor watches the rule."
     else:
-        reason = _reason(rule, possible.breach, handed_in=handed_in)
+        reason = _why_monitored(rule, possible.breach, handed_in=handed_in)
     return RuleDecision(rule, "unknown", possible.path, possible.breach or "", reason)
 
 
-def _reason(rule: TemporalRule, node: str, *, handed_in: bool) -> str:
+def _why_monitored(rule: TemporalRule, node: str, *, handed_in: bool) -> str:
     """Return, as text, why only the monitor can decide a rule, and how the monitor reacts."""
     hidden = "which tools run is not in the graph"
     if isinstance(rule, Followed) and handed_in:

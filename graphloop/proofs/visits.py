@@ -67,7 +67,7 @@ class VisitCount(Generic[S]):
     def among(self, names: Iterable[str], arcs: Sequence[Arc]) -> Stay:
         """Return the upper bounds of a stay in the subgraph of these nodes and transitions."""
         every = tuple(names)
-        stays = [self._within(part) for part in self._ranking.components(every, arcs)]
+        stays = [self._stay_in(part) for part in self._ranking.components(every, arcs)]
         stay_of = {name: stay for stay in stays for name in stay.visits}
         groups = list(strong_components(every, [(arc.source, arc.target) for arc in arcs]))
         number_of = {name: number for number, group in enumerate(groups) for name in group}
@@ -79,12 +79,12 @@ class VisitCount(Generic[S]):
         heaviest: dict[int, _Weighed] = {}
         for number in TopologicalSorter(before).static_order():
             paths = (heaviest[earlier] for earlier in before[number])
-            weight, why = max(paths, key=_weight, default=(0.0, ()))
+            weight, why = max(paths, key=_weight_of, default=(0.0, ()))
             first = groups[number][0]
             stay = stay_of.get(first)
             own = self._weights[first] if stay is None else stay.weight
             heaviest[number] = (weight + own, why if stay is None else (*why, *stay.why))
-        weight, why = max(heaviest.values(), key=_weight, default=(0.0, ()))
+        weight, why = max(heaviest.values(), key=_weight_of, default=(0.0, ()))
         visits = {name: stay_of[name].visits[name] if name in stay_of else 1.0 for name in every}
         return Stay(visits, weight, why)
 
@@ -93,7 +93,7 @@ class VisitCount(Generic[S]):
         inside: dict[str, float] = {}
         for component in self._ranking.cyclic_components:
             if any(self._ranking.node(name) in nodes for name in component[0]):
-                inside.update(self._within(component).visits)
+                inside.update(self._stay_in(component).visits)
         names = [name for name in self._ranking.arcs if self._ranking.node(name) in nodes]
         return sum(inside.get(name, 1.0) for name in names)
 
@@ -107,18 +107,18 @@ class VisitCount(Generic[S]):
             visits[self._ranking.node(name)] += count
         return visits
 
-    def _within(self, component: Component) -> Stay:
+    def _stay_in(self, component: Component) -> Stay:
         """Return the upper bounds of one stay in a strongly connected component."""
         names, arcs = component
         bounded = self._ranking.bounded(arcs)
         if not bounded:
             weight = inf if any(self._weights[name] for name in names) else 0.0
             return Stay(dict.fromkeys(names, inf), weight)
-        together = self._phases(component, bounded)
+        together = self._stay_by_phases(component, bounded)
         if not 1 < len(bounded) <= CHOICES_MAX:
             return together
         best = min(bounded, key=lambda arc: self._cyclic_without(component, arc))
-        single = self._phases(component, [best])
+        single = self._stay_by_phases(component, [best])
         least = {name: min(together.visits[name], single.visits[name]) for name in names}
         lighter = min(single, together, key=lambda stay: stay.weight)
         return Stay(least, lighter.weight, lighter.why)
@@ -130,7 +130,7 @@ class VisitCount(Generic[S]):
         cap = self._ranking.cap(removed)
         return sum(len(arcs) for _, arcs in left), 0 if cap is None else cap.times
 
-    def _phases(self, component: Component, removed: Sequence[Arc]) -> Stay:
+    def _stay_by_phases(self, component: Component, removed: Sequence[Arc]) -> Stay:
         """Return the upper bounds of a component, by phases between the `removed` transitions."""
         names, arcs = component
         gone = set(removed)
@@ -183,7 +183,7 @@ class VisitCount(Generic[S]):
         return Stay({name: times * n for name, n in stay.visits.items()}, times * stay.weight)
 
 
-def _weight(weighed: _Weighed) -> float:
+def _weight_of(weighed: _Weighed) -> float:
     """Return the weight without its reasons."""
     return weighed[0]
 
@@ -206,9 +206,11 @@ class VisitBounds(Generic[S]):
 
     def keeps(self, rule: TemporalRule) -> bool:
         """Return whether the upper bounds of visits alone prove an `at_most` rule."""
-        return isinstance(rule, AtMost) and not rule.per and self._most(rule.what) <= rule.times
+        return (
+            isinstance(rule, AtMost) and not rule.per and self._most_times(rule.what) <= rule.times
+        )
 
-    def _most(self, word: str) -> float:
+    def _most_times(self, word: str) -> float:
         """Return the most times that the node or outcome `word` happens in a run; else infinity."""
         if word.startswith("node:"):
             node = word.removeprefix("node:")

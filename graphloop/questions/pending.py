@@ -122,7 +122,7 @@ def question_of(
         effect.unknown,
         answer_parameters(run, effect),
         bool(effect.takes),
-        next((tool.server for tool in _tools(run) if tool.name == call.name), ""),
+        next((tool.server for tool in _tools_of_turn(run) if tool.name == call.name), ""),
         messages if reply is None or run.turn.number < 0 else messages.append(reply.message),
     )
 
@@ -139,10 +139,12 @@ def ask_key(effect: AskHuman | CallTool) -> str:
 def answer_parameters(run: Run[Any], effect: AskHuman) -> str:
     """Return the JSON Schema text that edited arguments must fit; empty if it is not known."""
     name = effect.call.name
-    return effect.takes or next((one.parameters for one in _tools(run) if one.name == name), "")
+    return effect.takes or next(
+        (one.parameters for one in _tools_of_turn(run) if one.name == name), ""
+    )
 
 
-def _tools(run: Run[Any]) -> tuple[ToolSpec, ...]:
+def _tools_of_turn(run: Run[Any]) -> tuple[ToolSpec, ...]:
     """Return the tools of the turn, and then those of the run."""
     return (*run.turn.tools, *run.setup.tools)
 
@@ -157,7 +159,7 @@ def bad_edit(name: str, takes: str, edit: str, toolbox: Toolbox) -> str | None:
     if tool is None:
         return None
     problem = tool.validate(edit)
-    return _to_person(problem) if problem else _unknown(name, tool.spec.parameters, edit)
+    return _to_person(problem) if problem else _unknown_arguments(name, tool.spec.parameters, edit)
 
 
 def bad_answer(effect: AskHuman, approval: Approval, toolbox: Toolbox) -> str | None:
@@ -204,10 +206,10 @@ def unfit(name: str, parameters: str, edit: str) -> str | None:
         parse(edit)
     except Exception as error:  # noqa: BLE001 - whatever a validator raises, it does not fit
         return _to_person(rejection(name, edit, error))
-    return _unknown(name, parameters, edit)
+    return _unknown_arguments(name, parameters, edit)
 
 
-def _unknown(name: str, parameters: str, edit: str) -> str | None:
+def _unknown_arguments(name: str, parameters: str, edit: str) -> str | None:
     """Return a message about edited arguments that the tool does not have; None if all are known.
 
     Most validators ignore a misspelt argument, so the tool would run with its default value.

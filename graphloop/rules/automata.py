@@ -143,10 +143,10 @@ class Automaton(Struct, frozen=True):
         letter = self.letter(happening)
         if not letter or state == self.broken:
             return state
-        after = _next(self.rule, state, letter)
+        after = _next_state(self.rule, state, letter)
         if after == self.broken and happening.past:
             # A happening before the run uses up an allowance, but cannot violate the rule.
-            return _next(self.rule, state, letter & ~_WHAT)
+            return _next_state(self.rule, state, letter & ~_WHAT)
         return after
 
     def forbids(self, state: int, happening: Happening) -> bool:
@@ -168,12 +168,12 @@ def automaton_of(rule: TemporalRule) -> Automaton:
                 f"rule {describe_rule(rule)!r}: the word {word!r} has not been looked up in a "
                 "graph. Fix: pass the rules through `resolve_words` first."
             )
-    start, broken, owing = _shape(rule)
-    meant, apart = tuple(_meant(rule)), tuple(_apart(words))
+    start, broken, owing = _states_of(rule)
+    meant, apart = tuple(_words_by_bit(rule)), tuple(_covered_words(words))
     return Automaton(rule, words, start, broken, owing, meant, apart)
 
 
-def _shape(rule: TemporalRule) -> tuple[int, int, tuple[int, ...]]:
+def _states_of(rule: TemporalRule) -> tuple[int, int, tuple[int, ...]]:
     """Return the start state, the broken state and the owing states of a rule's automaton."""
     match rule:
         case Never(before=""):
@@ -190,22 +190,22 @@ def _shape(rule: TemporalRule) -> tuple[int, int, tuple[int, ...]]:
             assert_never(rule)
 
 
-def _meant(rule: TemporalRule) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _words_by_bit(rule: TemporalRule) -> Iterator[tuple[int, tuple[str, ...]]]:
     """Yield each bit of a letter with the words that set the bit.
 
     A restricted tool counts at its start, and a tool that allows others at its successful end. A
     tool that revokes an allowance counts at its start and at any end.
     """
     what, second, third = words_of(rule)
-    yield _WHAT, _also("ended" if isinstance(rule, Followed) else "earlier", what)
+    yield _WHAT, _words_with_kinds("ended" if isinstance(rule, Followed) else "earlier", what)
     if second:
         yield _SECOND, (_of_kind("well", second),)
         yield _STARTED, (second,)
     if third:
-        yield _THIRD, _also("ended", third) + _also("earlier", third)
+        yield _THIRD, _words_with_kinds("ended", third) + _words_with_kinds("earlier", third)
 
 
-def _apart(words: tuple[str, str, str]) -> Iterator[str]:
+def _covered_words(words: tuple[str, str, str]) -> Iterator[str]:
     """Yield the other words of a rule that its wider second word also matches."""
     what, second, third = words
     kind, _, name = second.partition(":")
@@ -214,7 +214,7 @@ def _apart(words: tuple[str, str, str]) -> Iterator[str]:
         if other != kind or narrower == name:
             continue
         if name == "*" or (kind == "outcome" and narrower.endswith(f".{name}")):
-            yield from _also("ended", word)
+            yield from _words_with_kinds("ended", word)
 
 
 def _of_kind(kind: str, word: str) -> str:
@@ -223,12 +223,12 @@ def _of_kind(kind: str, word: str) -> str:
     return f"{kind}:{name}" if found == "tool" else word
 
 
-def _also(kind: str, word: str) -> tuple[str, ...]:
+def _words_with_kinds(kind: str, word: str) -> tuple[str, ...]:
     """Return a word and, for a tool, the word with another kind: `tool:x` and `ended:x`."""
     return (word, _of_kind(kind, word))
 
 
-def _next(  # noqa: PLR0911 - one way out for each form
+def _next_state(  # noqa: PLR0911 - one way out for each form
     rule: TemporalRule, state: int, letter: int
 ) -> int:
     """Return the next state of a rule after a letter (bits of matching words).
@@ -242,7 +242,7 @@ def _next(  # noqa: PLR0911 - one way out for each form
         case Never() | OnlyAfter(since=""):
             return 2 if what and state == 0 else 1 if second else state
         case OnlyAfter():
-            return _since(state, letter)
+            return _next_state_since(state, letter)
         case AtMost(times=times):
             if what and state == 0:
                 return times + 1
@@ -257,7 +257,7 @@ def _next(  # noqa: PLR0911 - one way out for each form
             assert_never(rule)
 
 
-def _since(state: int, letter: int) -> int:
+def _next_state_since(state: int, letter: int) -> int:
     """Return the next state of an `only_after` with `since`, after a letter (bits of words)."""
     if letter & _WHAT and state != _ALLOWED:
         return 3

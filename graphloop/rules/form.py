@@ -42,14 +42,14 @@ class _Form(NamedTuple):
         return (*self.required, *self.optional, "reason")
 
 
-def _once(what: str, per: str, reason: str) -> TemporalRule:
+def _at_most_once(what: str, per: str, reason: str) -> TemporalRule:
     """Return an `at_most` rule with a limit of 1."""
     return AtMost(what, 1, per, reason)
 
 
 _FORMS: Final[Mapping[str, _Form]] = {
     "never": _Form(Never, optional=("before",)),
-    "at_most_once": _Form(_once, optional=("per",)),
+    "at_most_once": _Form(_at_most_once, optional=("per",)),
     "at_most": _Form(AtMost, ("times",), ("per",)),
     "only": _Form(OnlyAfter, ("after",), ("since",)),
     "always": _Form(Followed, ("followed_by",)),
@@ -76,7 +76,7 @@ def rules_from_data(data: object, place: str = "rules") -> Rules:
     # The cast is needed since isinstance leaves the type of the items unknown.
     for number, entry in enumerate(cast("list[object]", data)):
         try:
-            rules.append(_rule(entry))
+            rules.append(_rule_of_mapping(entry))
         except ConfigError as error:
             problems.append(f"{place}[{number}]: {error}")
     if problems:
@@ -86,7 +86,10 @@ def rules_from_data(data: object, place: str = "rules") -> Rules:
 
 def rules_to_data(rules: Iterable[TemporalRule]) -> list[RuleData]:
     """Return rules as mappings that `rules_from_data` reads, without empty fields."""
-    return [{key: value for key, value in _data(rule).items() if value != ""} for rule in rules]
+    return [
+        {key: value for key, value in _mapping_of_rule(rule).items() if value != ""}
+        for rule in rules
+    ]
 
 
 def rule_schema() -> dict[str, object]:
@@ -107,7 +110,7 @@ def _form_schema(name: str, form: _Form) -> dict[str, object]:
     }
 
 
-def _rule(entry: object) -> TemporalRule:
+def _rule_of_mapping(entry: object) -> TemporalRule:
     """Return the rule of one mapping; raise ConfigError if the mapping is malformed."""
     if not isinstance(entry, Mapping):
         raise ConfigError(
@@ -125,7 +128,7 @@ def _rule(entry: object) -> TemporalRule:
     missing = [key for key in form.required if key not in given]
     if missing:
         raise ConfigError(f"`{name}` needs the key {missing[0]!r}. Fix: add `{missing[0]}: …`.")
-    return form.make(*[_value(key, given) for key in (name, *form.keys)])
+    return form.make(*[_text_of_key(key, given) for key in (name, *form.keys)])
 
 
 def _form_of(given: Mapping[object, object]) -> str:
@@ -139,7 +142,7 @@ def _form_of(given: Mapping[object, object]) -> str:
     raise ConfigError(f"a rule has exactly one of {', '.join(_FORMS)}, found {found}.{hint}{fix}")
 
 
-def _value(key: str, given: Mapping[object, object]) -> object:
+def _text_of_key(key: str, given: Mapping[object, object]) -> object:
     """Return the text of a key, "" if absent; `times` is not checked here but by the rule."""
     value = given.get(key, "")
     if key != "times" and key in given and (not isinstance(value, str) or not value):
@@ -149,7 +152,7 @@ def _value(key: str, given: Mapping[object, object]) -> object:
     return value
 
 
-def _data(rule: TemporalRule) -> RuleData:
+def _mapping_of_rule(rule: TemporalRule) -> RuleData:
     """Return a rule as a mapping, including empty fields."""
     match rule:
         case Never(what, before, reason):

@@ -47,7 +47,9 @@ class Monitor(Struct, frozen=True, gc=False):
 
     def after(self, happening: Happening) -> Monitor:
         """Return the monitor after a happening; the same monitor if no state changes."""
-        states = tuple([automaton.after(state, happening) for automaton, state in self._each()])
+        states = tuple(
+            [automaton.after(state, happening) for automaton, state in self._automata_with_states()]
+        )
         return self if states == self.states else evolve(self, states=states)
 
     def forbids(self, tool: str, *, approved: bool = False) -> TemporalRule | None:
@@ -58,8 +60,8 @@ class Monitor(Struct, frozen=True, gc=False):
             approved: whether a person has approved this call.
         """
         call = Wanted(tool, approved)
-        for automaton, state in self._each():
-            if _let(automaton, state, call) is None:
+        for automaton, state in self._automata_with_states():
+            if _after_start(automaton, state, call) is None:
                 return automaton.rule
         return None
 
@@ -71,14 +73,26 @@ class Monitor(Struct, frozen=True, gc=False):
     @property
     def broken(self) -> tuple[TemporalRule, ...]:
         """The rules that the run has violated so far."""
-        return tuple([machine.rule for machine, state in self._each() if state == machine.broken])
+        return tuple(
+            [
+                machine.rule
+                for machine, state in self._automata_with_states()
+                if state == machine.broken
+            ]
+        )
 
     @property
     def owed(self) -> tuple[TemporalRule, ...]:
         """The `always_followed_by` rules that a run violates if it ends now."""
-        return tuple([machine.rule for machine, state in self._each() if state in machine.owing])
+        return tuple(
+            [
+                machine.rule
+                for machine, state in self._automata_with_states()
+                if state in machine.owing
+            ]
+        )
 
-    def _each(self) -> Iterator[tuple[Automaton, int]]:
+    def _automata_with_states(self) -> Iterator[tuple[Automaton, int]]:
         """Return each automaton with its current state."""
         return zip(self.automata, self.states, strict=True)
 
@@ -121,7 +135,9 @@ def foreseen(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | 
     for automaton, start in zip(monitor.automata, monitor.states, strict=True):
         states = {start}
         for place, call in enumerate(wanted):
-            after = {end for state in states if (end := _let(automaton, state, call)) is not None}
+            after = {
+                end for state in states if (end := _after_start(automaton, state, call)) is not None
+            }
             if not after and verdicts[place] is None:
                 verdicts[place] = automaton.rule
             # Keep the states without this call too, since a person may deny the call.
@@ -129,7 +145,7 @@ def foreseen(monitor: Monitor, calls: Iterable[Wanted]) -> tuple[TemporalRule | 
     return tuple(verdicts)
 
 
-def _let(automaton: Automaton, state: int, call: Wanted) -> int | None:
+def _after_start(automaton: Automaton, state: int, call: Wanted) -> int | None:
     """Return a rule's state after a call starts, with its approval if any; None if forbidden."""
     approved, run = approved_call(call.tool), ran(call.tool)
     if call.asked:

@@ -105,9 +105,9 @@ def guarded_tools(rules: Rules) -> tuple[str, ...]:
 def _looked_up(rule: TemporalRule, names: Vocabulary) -> TemporalRule:
     """Return a rule with resolved words; a bare `approval` means that of the rule's own tool."""
     what, *others = words_of(rule)
-    subject = _meaning(what, names)
+    subject = _resolve_word(what, names)
     kind, _, tool = subject.partition(":")
-    words = [_meaning(word, names) for word in others]
+    words = [_resolve_word(word, names) for word in others]
     if kind == "tool":
         words = [
             f"approval:{tool}" if (word, meaning) == ("approval", f"approval:{_ANY}") else meaning
@@ -132,30 +132,30 @@ def _with_words(rule: TemporalRule, words: list[str]) -> TemporalRule:
             assert_never(rule)
 
 
-def _meaning(word: str, names: Vocabulary) -> str:
+def _resolve_word(word: str, names: Vocabulary) -> str:
     """Return a word with its kind, such as `tool:deploy`; raise ConfigError if it is not unique."""
     kind, colon, name = word.partition(":")
     if not word:
         return ""
     if colon and kind in KINDS:
-        return _known(kind, name, names)
-    meanings = tuple(_meanings(word, names))
+        return _check_name(kind, name, names)
+    meanings = tuple(_possible_meanings(word, names))
     if len(meanings) == 1:
         return meanings[0]
     if meanings:
         raise ConfigError(
             f"the word {word!r} could mean {', '.join(meanings)}. Fix: write one of these."
         )
-    known = [name for kind in KINDS for name in _all(kind, names)]
+    known = [name for kind in KINDS for name in _names_of_kind(kind, names)]
     tool = "" if names.tools is not None else f" If it is a tool, write 'tool:{word}'."
     raise ConfigError(
         f"graph {names.graph!r} has no node, outcome or tool {word!r}.{nearest(word, known)}{tool}"
     )
 
 
-def _known(kind: str, name: str, names: Vocabulary) -> str:
+def _check_name(kind: str, name: str, names: Vocabulary) -> str:
     """Return `kind:name` if the graph has the name; raise ConfigError if it lacks the name."""
-    known = _all(kind, names)
+    known = _names_of_kind(kind, names)
     of_tools = kind in {"tool", "approval"}
     if name in known or (of_tools and name == _ANY) or (of_tools and name and names.tools is None):
         return f"{kind}:{name}"
@@ -163,7 +163,7 @@ def _known(kind: str, name: str, names: Vocabulary) -> str:
     raise ConfigError(f"graph {names.graph!r} has no {what} {name!r}.{nearest(name, known)}")
 
 
-def _all(kind: str, names: Vocabulary) -> tuple[str, ...]:
+def _names_of_kind(kind: str, names: Vocabulary) -> tuple[str, ...]:
     """Return all names of a kind in the graph; for `tool` and `approval`, the tools."""
     match kind:
         case "node":
@@ -175,7 +175,7 @@ def _all(kind: str, names: Vocabulary) -> tuple[str, ...]:
             return names.tools or ()
 
 
-def _meanings(word: str, names: Vocabulary) -> Iterator[str]:
+def _possible_meanings(word: str, names: Vocabulary) -> Iterator[str]:
     """Yield each possible meaning of a word without a kind, such as `tool:deploy`."""
     if word in names.nodes:
         yield f"node:{word}"

@@ -79,7 +79,7 @@ def annotation_of(kind: object, field: str) -> object:
     if not isinstance(kind, type):
         return Any
     try:
-        return _hints(kind).get(field, Any)
+        return _type_hints(kind).get(field, Any)
     except (NameError, TypeError) as error:
         raise ConfigError(
             f"the annotations of {kind.__name__} cannot be resolved: {error}. Fix: define or "
@@ -88,7 +88,7 @@ def annotation_of(kind: object, field: str) -> object:
 
 
 @lru_cache(maxsize=64)
-def _hints(kind: type[object]) -> Mapping[str, object]:
+def _type_hints(kind: type[object]) -> Mapping[str, object]:
     return typing.get_type_hints(kind, include_extras=True)
 
 

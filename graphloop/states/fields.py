@@ -138,13 +138,15 @@ class ItemsOf(Struct, frozen=True):
                 f"{self._place}: expected a list of items, found {found!r:.80}. Fix: have the "
                 "state hold a list or a tuple there"
             )
-        return ItemsListed(tuple([self._text(item) for item in cast("Sequence[object]", found)]))
+        return ItemsListed(
+            tuple([self._item_text(item) for item in cast("Sequence[object]", found)])
+        )
 
     @property
     def _place(self) -> str:
         return f"`items` {self.items!r}" if isinstance(self.items, str) else "`items`"
 
-    def _text(self, item: object) -> str:
+    def _item_text(self, item: object) -> str:
         text = item_text(item) if self.prompt is None else self.prompt(item)
         if isinstance(text, str) and text.strip():
             return text
@@ -225,9 +227,9 @@ class PromptsOf(Struct, frozen=True):
         Raises:
             ConfigError: a function returns no text.
         """
-        return ItemsListed(tuple([self._asked(prompt, run) for prompt in self.prompts]))
+        return ItemsListed(tuple([self._call_prompt(prompt, run) for prompt in self.prompts]))
 
-    def _asked(self, prompt: str | Callable[[Any], object], run: Run[Any]) -> str:
+    def _call_prompt(self, prompt: str | Callable[[Any], object], run: Run[Any]) -> str:
         text = prompt if isinstance(prompt, str) else prompt(lent(run.state))
         if isinstance(text, str):
             return text
@@ -264,20 +266,20 @@ class ResultsInto(Struct, frozen=True):
         state: object = lent(run.state)
         kind = type(state) if self.kind in {None, Any} else self.kind
         if self.field:
-            state = self._listed(state, kind, branches, run.node)
+            state = self._combine_branches(state, kind, branches, run.node)
         else:
             for branch in branches:
                 if branch.into:
                     state = with_result(state, kind, branch.into, branch.content, branch.name)
         return NodeReturned(Answered.__name__, state, changed=True)
 
-    def _listed(
+    def _combine_branches(
         self, state: object, kind: object, branches: Sequence[BranchRun], node: str
     ) -> object:
         origin, each = _listed_type(kind, self.field)
-        results = [_decoded(each, one.content, self.field, one.name) for one in branches]
+        results = [_decode_result(each, one.content, self.field, one.name) for one in branches]
         made: object = tuple(results) if origin is tuple else results
-        return _combined(state, self.field, annotation_of(kind, self.field), made, node)
+        return _combine(state, self.field, annotation_of(kind, self.field), made, node)
 
 
 def _listed_type(kind: object, field: str) -> tuple[object, object]:
@@ -327,16 +329,18 @@ def with_result(state: object, kind: object, field: str, content: str, source: s
     bare = bare_type(annotation)
     inner = get_args(bare)
     if reducer_of(annotation) is None or (get_origin(bare) not in LISTS) or not inner:
-        return _combined(state, field, annotation, _decoded(bare, content, field, source), source)
+        return _combine(
+            state, field, annotation, _decode_result(bare, content, field, source), source
+        )
     try:
-        made = _decoded(bare, content, field, source)
+        made = _decode_result(bare, content, field, source)
     except ConfigError:
-        one = _decoded(inner[0], content, field, source)
+        one = _decode_result(inner[0], content, field, source)
         made = (one,) if get_origin(bare) is tuple else [one]
-    return _combined(state, field, annotation, made, source)
+    return _combine(state, field, annotation, made, source)
 
 
-def _combined(state: object, field: str, annotation: object, result: object, source: str) -> object:
+def _combine(state: object, field: str, annotation: object, result: object, source: str) -> object:
     """Return the state with a result of a node or branch (`source`) combined into a field."""
     reducer = reducer_of(annotation)
     if reducer is None:
@@ -359,7 +363,7 @@ def _combined(state: object, field: str, annotation: object, result: object, sou
     return with_value(state, field, combined)
 
 
-def _decoded(kind: object, content: str, field: str, source: str) -> object:
+def _decode_result(kind: object, content: str, field: str, source: str) -> object:
     """Return a result as a value of a field's type: a text as it is, every other type from JSON."""
     if kind is str or kind is Any or kind is object:
         return content
@@ -378,13 +382,13 @@ def _decoded(kind: object, content: str, field: str, source: str) -> object:
             ) from error
 
 
-def _notes(annotation: object) -> Iterator[object]:
+def _annotations_in(annotation: object) -> Iterator[object]:
     if get_origin(annotation) is Annotated:
         inner, *notes = get_args(annotation)
         yield from notes
-        yield from _notes(inner)
+        yield from _annotations_in(inner)
 
 
 def reducer_of(annotation: object) -> Reduce | None:
     """Return the `reduce` of a field's annotation; None without one."""
-    return next((note for note in _notes(annotation) if isinstance(note, Reduce)), None)
+    return next((note for note in _annotations_in(annotation) if isinstance(note, Reduce)), None)

@@ -59,12 +59,12 @@ def field_problems(
     found = [
         Problem(f"node {node.name!r}", *flaw)
         for node in unwrapped(listed)
-        for flaw in _flaws(node, kind, answers)
+        for flaw in _field_flaws(node, kind, answers)
     ]
     return list(dict.fromkeys(found))
 
 
-def _flaws(
+def _field_flaws(
     node: Node[Any, Outcome], kind: type[object], answers: Mapping[str, object]
 ) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the fields that a node names, and the fix."""
@@ -127,7 +127,7 @@ def items_flaw(kind: object, field: str) -> tuple[str, str] | None:
         field: the name of the field.
     """
     bare = bare_type(annotation_of(kind, field))
-    if _schema(bare)["type"] not in WITHOUT_ITEMS:
+    if _schema_of_type(bare)["type"] not in WITHOUT_ITEMS:
         return None
     return (
         f"`items`: expected a field that holds a list or a tuple, found {field!r} of type "
@@ -167,7 +167,7 @@ def answer_flaw(
 
 def _may_become(answer: object, wanted: object) -> bool:
     """Whether a value of one type, as JSON, can be read as the other; True if it is not known."""
-    made, read = _schema(answer), _schema(wanted)
+    made, read = _schema_of_type(answer), _schema_of_type(wanted)
     shapes = SHAPES.get(made["type"]), SHAPES.get(read["type"])
     if answer == wanted or None in shapes:
         return True
@@ -176,12 +176,12 @@ def _may_become(answer: object, wanted: object) -> bool:
     if shapes[0] == "array":
         inner = get_args(bare_type(answer)), get_args(bare_type(wanted))
         return not all(inner) or _may_become(inner[0][0], inner[1][0])
-    given, known = _fields(made), _fields(read)
+    given, known = _required_by_field(made), _required_by_field(read)
     needed = {name for name, is_required in known.items() if is_required}
     return not given or not known or (needed <= {*given} and not {*given}.isdisjoint(known))
 
 
-def _schema(kind: object) -> Mapping[str, Any]:
+def _schema_of_type(kind: object) -> Mapping[str, Any]:
     """Return the pydantic schema of a type; a type that reads values in its own way is unknown."""
     try:
         core: Mapping[str, Any] = adapter_of(kind).core_schema
@@ -193,7 +193,7 @@ def _schema(kind: object) -> Mapping[str, Any]:
     return UNKNOWN if core.get("root_model") or inner.startswith("function") else core
 
 
-def _fields(schema: Mapping[str, Any]) -> dict[str, bool]:
+def _required_by_field(schema: Mapping[str, Any]) -> dict[str, bool]:
     """Return whether each field of an object is required; nothing if names alone do not tell."""
     holder = schema if schema["type"] == "typed-dict" else schema.get("schema", {})
     fields: Any = holder.get("fields", {})

@@ -123,7 +123,8 @@ def state_type_of(graph: NodeGraph[Any], given: object) -> object:
     problems = [
         Problem(
             f"node {name!r}",
-            f"takes a state of type {_word(found)}, and the graph's is of type {_word(kind)}.",
+            f"takes a state of type {_type_name(found)}, and the graph's is of type "
+            f"{_type_name(kind)}.",
             "have all functions of a graph take the same type of state.",
         )
         for name, found in named.items()
@@ -148,7 +149,7 @@ def _types_named(graph: NodeGraph[Any]) -> Iterator[tuple[str, object]]:
                 yield node.name, kind
 
 
-def _word(kind: object) -> str:
+def _type_name(kind: object) -> str:
     return kind.__name__ if isinstance(kind, type) else str(kind)
 
 
@@ -162,10 +163,14 @@ def changed_fields(kind: object, old: object, new: object, writes: Collection[st
         writes: the names of fields that may differ.
     """
     names = (fields_of(kind) or frozenset()).difference(writes)
-    return [name for name in sorted(names) if not same_state(_value(old, name), _value(new, name))]
+    return [
+        name
+        for name in sorted(names)
+        if not same_state(_field_value(old, name), _field_value(new, name))
+    ]
 
 
-def _value(state: object, name: str) -> object:
+def _field_value(state: object, name: str) -> object:
     if isinstance(state, dict):
         return cast("dict[str, object]", state).get(name)
     return cast("object", getattr(state, name))
@@ -216,7 +221,7 @@ class _Comparison:
             if mine.keys() == its.keys():
                 return all(self.same(value, its[key]) for key, value in mine.items())
             return self._in_order(tuple(mine.items()), tuple(its.items()))
-        parts, others = _parts(left), _parts(right)
+        parts, others = _items_of(left), _items_of(right)
         if parts is None or others is None:
             return bool(left == right)
         return self._in_order(parts, others)
@@ -225,7 +230,7 @@ class _Comparison:
         return len(parts) == len(others) and all(map(self.same, parts, others))
 
 
-def _parts(value: object) -> tuple[object, ...] | None:
+def _items_of(value: object) -> tuple[object, ...] | None:
     """Return the items or attributes of an object, as `copy` and `pickle` find them.
 
     Returns None for an object that pickle stores by name only, such as a function or a class.

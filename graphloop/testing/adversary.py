@@ -94,19 +94,19 @@ class Adversary:
     def world(self) -> World:
         """The `World` for `simulate` whose functions give this adversary's answers."""
         return World(
-            model=self._model,
-            tool=lambda _: FINE if self.stubborn else _result(self.choices.pick(RETURNS)),
-            check=self._check,
-            human=self._human,
-            callback=self._callback,
-            child=self._child,
+            model=self._draw_reply,
+            tool=lambda _: FINE if self.stubborn else _drawn_or_raise(self.choices.pick(RETURNS)),
+            check=self._draw_checks,
+            human=self._draw_decision,
+            callback=self._draw_answer,
+            child=self._draw_child,
             steer=lambda effect, run: evolve(
                 steered_by_a_caller(run, self.choices), effect=effect.id
             ),
             repeatable=lambda _: self.repeatable,
         )
 
-    def _model(self, effect: CallModel) -> Reply:
+    def _draw_reply(self, effect: CallModel) -> Reply:
         if self.wordy:
             return evolve(answered_by_a_model(effect, self.choices), usage=Usage(LONG, 5))
         if not self.stubborn:
@@ -116,7 +116,7 @@ class Adversary:
             self._replies[question] = answered_by_a_model(effect, self.choices)
         return self._replies[question]
 
-    def _check(self, effect: CheckCalls) -> tuple[CallCheck, ...]:
+    def _draw_checks(self, effect: CheckCalls) -> tuple[CallCheck, ...]:
         if self.stubborn:
             needs = [self.approvals.get(call.name, False) for call in effect.calls]
             return tuple([CallCheck(needs_approval=need) for need in needs])
@@ -126,9 +126,9 @@ class Adversary:
         nodes = self.graph.nodes.values()
         own = tuple([rule for node in nodes for rule in rules_of_gate(node) if rule.condition])
         levels = (*self.outer, own) if own else self.outer
-        return tuple([self._checked(call, levels) for call in effect.calls])
+        return tuple([self._draw_check(call, levels) for call in effect.calls])
 
-    def _checked(self, call: ToolCall, levels: tuple[tuple[Rule, ...], ...]) -> CallCheck:
+    def _draw_check(self, call: ToolCall, levels: tuple[tuple[Rule, ...], ...]) -> CallCheck:
         if self.choices.chance(6) or not are_arguments(call.arguments):
             return CallCheck("The arguments do not fit.")
         always = self.approvals.get(call.name)
@@ -145,21 +145,21 @@ class Adversary:
             ),
         )
 
-    def _human(self, effect: AskHuman) -> Approval | None:
+    def _draw_decision(self, effect: AskHuman) -> Approval | None:
         if self.stubborn:
             return APPROVED
-        return _result(self._remembered(effect, lambda: self.choices.pick(DECISIONS)))
+        return _drawn_or_raise(self._remember(effect, lambda: self.choices.pick(DECISIONS)))
 
-    def _child(self, effect: StartRun) -> ChildAnswer | None:
+    def _draw_child(self, effect: StartRun) -> ChildAnswer | None:
         node = self.graph.nodes[self.askers[effect.id]]
         judges = any(isinstance(one, Screen | Screened) for one in unwrapped([node]))
         ended: ChildAnswer | Exception | None = KIND_JUDGE if judges else KIND_CHILD
         if not self.stubborn:
             ends = JUDGES if judges else CHILDREN
-            ended = self._remembered(effect, lambda: self.choices.pick(ends))
-        return _within(effect.budget, _result(ended))
+            ended = self._remember(effect, lambda: self.choices.pick(ends))
+        return _lower_to_budget(effect.budget, _drawn_or_raise(ended))
 
-    def _callback(self, effect: Invoke) -> Answer:
+    def _draw_answer(self, effect: Invoke) -> Answer:
         node, name = self.graph.nodes[self.askers[effect.id]], effect.callback
         known = self._answers.get(name) if self.stubborn else None
         if known is not None:
@@ -170,7 +170,7 @@ class Adversary:
             self._answers[name] = answer
         return answer
 
-    def _remembered(self, effect: Effect, draw: Callable[[], T]) -> T:
+    def _remember(self, effect: Effect, draw: Callable[[], T]) -> T:
         """Return the effect's stored answer; if it is missing or None, draw and store a new one."""
         known = self._kept.get(effect.id)
         if known is None:
@@ -178,7 +178,7 @@ class Adversary:
         return cast("T", known)  # `draw` made this value for the same effect, so it is a T.
 
 
-def _within(budget: Budget, ended: ChildAnswer | None) -> ChildAnswer | None:
+def _lower_to_budget(budget: Budget, ended: ChildAnswer | None) -> ChildAnswer | None:
     """Return the child's end with its tool calls lowered to the limit of its budget."""
     if ended is None or budget.tool_calls is None:
         return ended
@@ -186,7 +186,7 @@ def _within(budget: Budget, ended: ChildAnswer | None) -> ChildAnswer | None:
     return answer, status, evolve(spent, tool_calls=min(spent.tool_calls, budget.tool_calls))
 
 
-def _result(answer: T | Exception) -> T:
+def _drawn_or_raise(answer: T | Exception) -> T:
     if isinstance(answer, Exception):
         # Raises a copy, because an exception keeps the tracebacks of all its earlier raises.
         raise type(answer)(*answer.args)

@@ -113,10 +113,10 @@ def untrue_additions(trace: Trace[S]) -> Iterator[Violation]:
             problems += ledger.in_the_past(move)
         for text in dict.fromkeys(problems):
             yield Violation("answers", f"{text}, by {by}", move.number)
-    yield from _unread(trace)
+    yield from _unread_messages(trace)
 
 
-def _unread(trace: Trace[S]) -> Iterator[Violation]:
+def _unread_messages(trace: Trace[S]) -> Iterator[Violation]:
     """Yield a violation for each queued message that was lost, or was read more than once."""
     queued = Counter([step.event.message for step in trace.steps if isinstance(step.event, Queued)])
     if queued and (run := trace.run):
@@ -216,9 +216,9 @@ class _Ledger:
             if result is None or result == old or result in self.brought:
                 continue
             key = call_key(turn.number, place)
-            text, end = _text(key, result), self.ends.get(key)
+            text, end = _result_text(key, result), self.ends.get(key)
             if old is not None and old not in self.brought:
-                yield f"{text}, and {_end(old)} stood there before"
+                yield f"{text}, and {_end_of(old)} stood there before"
             if end is not None and not end.fits(result):
                 yield f"{text}, and {end} came of it"
             elif end is None and result.status == "ok" and (why := self._why_not(move, key)):
@@ -233,7 +233,7 @@ class _Ledger:
         texts = [result.text for result in results.values()]
         for message in self.own(new):
             if isinstance(message, ToolResult):
-                yield from self._recorded(message, results.get(message.key))
+                yield from self._record_faults(message, results.get(message.key))
             elif (
                 isinstance(message, AssistantMessage)
                 and message != reply
@@ -249,14 +249,14 @@ class _Ledger:
                 old, end = olds.get(message.key), self.ends.get(message.key)
                 fits = end is not None and end.fits(message)
                 if old is not None and old.status != "ok" and not fits:
-                    told = _text(message.key, message)
-                    yield f"{told}, and {_end(old)} stood there before"
+                    told = _result_text(message.key, message)
+                    yield f"{told}, and {_end_of(old)} stood there before"
 
-    def _recorded(self, result: ToolResult, in_turn: ToolResult | None) -> Iterator[str]:
-        end, text = self.ends.get(result.key), _text(result.key, result)
+    def _record_faults(self, result: ToolResult, in_turn: ToolResult | None) -> Iterator[str]:
+        end, text = self.ends.get(result.key), _result_text(result.key, result)
         if in_turn is not None:
             if in_turn != result:
-                yield f"{text}, and its turn has {_end(in_turn)}"
+                yield f"{text}, and its turn has {_end_of(in_turn)}"
         elif result.status == "ok":
             # A result without a key may belong to any call of its tool.
             known = not result.key and (result.name, result.content) in self.by_tool
@@ -277,9 +277,9 @@ class _Ledger:
         return "nothing has run it" if runs else ""
 
 
-def _end(result: ToolResult) -> _End:
+def _end_of(result: ToolResult) -> _End:
     return _End(result.status, result.content)
 
 
-def _text(key: str, result: ToolResult) -> str:
-    return f"call {key or '?'} of {result.name!r} is answered with {_end(result)}"
+def _result_text(key: str, result: ToolResult) -> str:
+    return f"call {key or '?'} of {result.name!r} is answered with {_end_of(result)}"

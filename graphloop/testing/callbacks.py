@@ -84,7 +84,11 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
         case _:
             asks = None if own is None else own.asks
             asks_on = asks is not None and not choices.chance(3)
-            return RequestYielded(_ask(asks, choices)) if asks and asks_on else _left(node, choices)
+            return (
+                RequestYielded(_draw_request(asks, choices))
+                if asks and asks_on
+                else _draw_outcome(node, choices)
+            )
 
 
 def _of_a_fan_out(node: Node[Any, Outcome], callback: str, choices: Choices) -> Answer:
@@ -102,7 +106,7 @@ def _of_a_fan_out(node: Node[Any, Outcome], callback: str, choices: Choices) -> 
     return BranchesJoined(choices.pick(("All.", "")))
 
 
-def _ask(asks: Asks, choices: Choices) -> Ask:
+def _draw_request(asks: Asks, choices: Choices) -> Ask:
     """Return a random request of the kinds in `asks`; the kernel refuses a forbidden request."""
     kinds = sorted(asks.kinds, key=lambda kind: kind.__name__)
     whole = choices.chance(2)
@@ -117,22 +121,22 @@ def _ask(asks: Asks, choices: Choices) -> Ask:
             return Tell(UserMessage("Well."))
 
 
-def _left(node: Node[Any, Outcome], choices: Choices) -> NodeReturned:
+def _draw_outcome(node: Node[Any, Outcome], choices: Choices) -> NodeReturned:
     own = [*(node.outcomes - OWN)] or [*node.outcomes]
     kind = choices.pick(sorted(own, key=lambda outcome: outcome.__name__))
     values: dict[str, object] = {}
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         values = {
-            field.name: _sample(hints.get(field.name, str), choices) for field in fields(kind)
+            field.name: _draw_value(hints.get(field.name, str), choices) for field in fields(kind)
         }
     return NodeReturned(kind.__name__, None, dumps(values) if values else "")
 
 
-def _sample(hint: object, choices: Choices) -> object:
+def _draw_value(hint: object, choices: Choices) -> object:
     origin: object = get_origin(hint)
     if origin is Literal:
         return choices.pick(get_args(hint))
     if origin is UnionType or origin is Union:
-        return _sample(choices.pick(get_args(hint)), choices)
+        return _draw_value(choices.pick(get_args(hint)), choices)
     return choices.pick(SAMPLES.get(origin or hint, ("a",)))

@@ -31,7 +31,7 @@ TRIALS_MAX: Final = 400
 """The maximum number of lists that `shrunk` tries."""
 
 COUNTED_MAX: Final = 4
-"""How many numbers behind a lowered number `_lowered` removes at most.
+"""How many numbers behind a lowered number `_lower_numbers` removes at most.
 
 A number may count items; lowering it must then also remove the numbers of an item.
 """
@@ -82,7 +82,7 @@ def to_token(values: Sequence[int], mark: int) -> str:
         values: the choices, each below `COUNT_MAX`.
         mark: the checksum of the graph, tools and rules of the fuzzed run (`Subject.mark`).
     """
-    content = mark.to_bytes(MARK_BYTES) + bytes(_bare(tuple(values)))
+    content = mark.to_bytes(MARK_BYTES) + bytes(_strip_zeros(tuple(values)))
     return f"{VERSION}-{urlsafe_b64encode(content).decode().rstrip('=')}"
 
 
@@ -128,7 +128,7 @@ def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
             taken = fails(candidate)
             if taken is not None:
                 # The drawn choices may be shorter than the list, because a run may end early.
-                simpler = (_bare(taken), _bare(candidate), best)
+                simpler = (_strip_zeros(taken), _strip_zeros(candidate), best)
                 best = min(simpler, key=lambda numbers: (len(numbers), numbers))
                 return True
         return False
@@ -136,13 +136,13 @@ def shrunk(values: Values, fails: Callable[[Values], Values | None]) -> Values:
     before: Values | None = None
     while before != best:
         before = best
-        for candidates in (_without, _lowered):
+        for candidates in (_shorter_lists, _lower_numbers):
             while improved(candidates):
                 pass
     return best
 
 
-def _without(values: Values) -> Iterator[Values]:
+def _shorter_lists(values: Values) -> Iterator[Values]:
     """Yield copies of the list with a piece removed: large pieces first, each from the end."""
     size = piece = len(values)
     while piece:
@@ -151,7 +151,7 @@ def _without(values: Values) -> Iterator[Values]:
         piece //= 2
 
 
-def _lowered(values: Values) -> Iterator[Values]:
+def _lower_numbers(values: Values) -> Iterator[Values]:
     """Yield copies of the list with a number lowered and up to four numbers behind it removed."""
     for omitted in (*range(1, COUNTED_MAX + 1), 0):
         for at, value in enumerate(values):
@@ -160,7 +160,7 @@ def _lowered(values: Values) -> Iterator[Values]:
                     yield (*values[:at], less, *values[at + 1 + omitted :])
 
 
-def _bare(values: Values) -> Values:
+def _strip_zeros(values: Values) -> Values:
     """Return the list without its trailing zeros."""
     size = len(values)
     while size and not values[size - 1]:

@@ -88,18 +88,20 @@ def rewritten(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         kept = move.entered if retries else move.before
         added, said = kept.record.added, kept.messages
         if isinstance(move.outcome, Blocked):
-            added, said = _withheld(added, run.record.added), _withheld(said, run.messages)
-        changes = list(_changes("what the run has added", added, run.record.added))
+            added, said = _before_block(added, run.record.added), _before_block(said, run.messages)
+        changes = list(_changed_messages("what the run has added", added, run.record.added))
         if new_in(run.messages, said) is None:
             if not _may_rewrite(move):
-                changes += _changes("the conversation", said, run.messages)
+                changes += _changed_messages("the conversation", said, run.messages)
             elif any(isinstance(node, Compact) and not node.callback for node in nodes):
-                changes += _untrue(said, run.messages)
+                changes += _invented_messages(said, run.messages)
         for text in changes:
             yield Violation("past", f"{text}, changed by node {move.node.name!r}", move.number)
 
 
-def _changes(record: str, before: History[Message], now: History[Message]) -> Iterator[str]:
+def _changed_messages(
+    record: str, before: History[Message], now: History[Message]
+) -> Iterator[str]:
     """Yield a text that names the first message of `before` that `now` lacks or has changed."""
     if new_in(now, before) is None:
         pairs = enumerate(zip(before, now, strict=False), 1)
@@ -107,7 +109,7 @@ def _changes(record: str, before: History[Message], now: History[Message]) -> It
         yield f"message {place} of {record} is {'gone' if place > len(now) else 'another one now'}"
 
 
-def _withheld(before: History[Message], now: History[Message]) -> History[Message]:
+def _before_block(before: History[Message], now: History[Message]) -> History[Message]:
     """Return the messages before a screen blocked, with its note where `now` has the note."""
     pairs = zip_longest(before, now[: len(before)])
     return History(
@@ -131,17 +133,17 @@ def _may_rewrite(move: Move[S]) -> bool:
             return shortens or isinstance(move.outcome, Compacted) or repairs
 
 
-def _untrue(before: Sequence[Message], now: Sequence[Message]) -> Iterator[str]:
+def _invented_messages(before: Sequence[Message], now: Sequence[Message]) -> Iterator[str]:
     """Yield a text for the first message of `now` that is neither in `before` nor a summary."""
     remaining = iter(before)
     for place, message in enumerate(now, 1):
         is_summary = getattr(message, "origin", "") == ORIGIN
-        if not is_summary and not any(_remains(message, old) for old in remaining):
+        if not is_summary and not any(_is_compaction_of(message, old) for old in remaining):
             yield f"message {place} of the conversation is none that was there"
             return
 
 
-def _remains(now: Message, before: Message) -> bool:
+def _is_compaction_of(now: Message, before: Message) -> bool:
     """Whether `now` equals `before`, or what the layers of a compaction may leave of `before`."""
     if isinstance(now, ToolResult) and PRUNED_NOTE.fullmatch(now.text):
         return isinstance(before, ToolResult) and now == evolve(before, content=now.content)

@@ -73,7 +73,7 @@ def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         remaining = run.setup.budget.left(run.spent)
         for effect in [*[call for call in calls if call not in new], *new]:
             if isinstance(effect, StartRun):
-                if effect in new and not _fits(effect.budget, remaining):
+                if effect in new and not _fits_in(effect.budget, remaining):
                     text = f"agent {effect.agent!r} may spend more than the budget has left"
                     yield Violation("room", text, number)
                 remaining = remaining.without(effect.budget)
@@ -126,7 +126,7 @@ class _Desk:
                     levels = (*step.run.setup.rules, rules_of_gate(nodes[gate]))
                     for call, check in zip(calls, checks, strict=False):
                         content = (call.name, call.arguments)
-                        verdict = _verdict(levels, call, check)
+                        verdict = _strictest(levels, call, check)
                         self.verdicts[gate].setdefault(content, []).append(verdict)
             case Decided() as decided, AskHuman() as asked:
                 given_at = decided.at if decided.given_at is None else decided.given_at
@@ -146,11 +146,11 @@ class _Desk:
         if not by_gate:
             return f"{text}, and no gate has checked this call"
         # Every gate that the call passed must allow it.
-        problems = (self._lacking(verdicts, ran) for verdicts in by_gate)
+        problems = (self._why_not_allowed(verdicts, ran) for verdicts in by_gate)
         return next((f"{text}, {problem}" for problem in problems if problem), "")
 
     @staticmethod
-    def _lacking(verdicts: list[Verdict], ran: dict[str, bool]) -> str:
+    def _why_not_allowed(verdicts: list[Verdict], ran: dict[str, bool]) -> str:
         """Return why a gate did not allow all the equal calls that ran; empty if it did."""
         if sum(not approved for approved in ran.values()) <= verdicts.count("allow"):
             return ""
@@ -161,7 +161,7 @@ class _Desk:
         return "although its gate's rules deny it"
 
 
-def _verdict(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck) -> Verdict:
+def _strictest(levels: tuple[tuple[Rule, ...], ...], call: ToolCall, check: CallCheck) -> Verdict:
     """Return the strictest verdict on a call that any level of policy rules gives."""
     if check.problem:
         return "invalid"
@@ -190,7 +190,7 @@ def _is_client(effect: CallTool | StartRun) -> bool:
     return isinstance(effect, CallTool) and effect.client
 
 
-def _fits(share: Budget, remaining: Budget) -> bool:
+def _fits_in(share: Budget, remaining: Budget) -> bool:
     """Whether every limit of `share` is at most the same limit of `remaining`."""
     limits = [(getattr(share, name), getattr(remaining, name)) for name in share.__struct_fields__]
     return all(most is None or (part is not None and part <= most + 1e-9) for part, most in limits)

@@ -113,7 +113,7 @@ class Fuzzer(Generic[S]):
         whole_number("events_max", events_max)
         self.subject = subject
         self._bounds: dict[Budget, Bound] = {}
-        proven = self._bound(subject.setup.budget)
+        proven = self._bound_for(subject.setup.budget)
         # The replies of sub-agents are left out, because the adversary answers in their place.
         replies = proven.alone if proven.ends else None
         self._events_max = events_max + (replies or 0) * EVENTS_PER_REPLY
@@ -141,15 +141,17 @@ class Fuzzer(Generic[S]):
                     break
             for code, (seed, judged) in first.items():
                 # A reported run may also contain a violation with this code.
-                if code not in _codes(failing):
-                    failing.append(self._failing(code, seed, self._simplest(code, judged)))
+                if code not in _violated_codes(failing):
+                    failing.append(self._make_failing(code, seed, self._shrink(code, judged)))
         except KeyboardInterrupt:
             interrupted = True
             if self._recording.busy:
                 seed = first_seed + coverage.runs
                 notes.append(f"node {self._recording.busy!r} had not returned, in seed {seed}")
-            open_ = {code: run for code, run in first.items() if code not in _codes(failing)}
-            failing += [self._failing(code, *run) for code, run in open_.items()]
+            open_ = {
+                code: run for code, run in first.items() if code not in _violated_codes(failing)
+            }
+            failing += [self._make_failing(code, *run) for code, run in open_.items()]
         return FuzzReport(
             self.subject.graph.name,
             coverage.runs,
@@ -172,7 +174,7 @@ class Fuzzer(Generic[S]):
         trial, wrong = self.tried(Choices.replayed(values))
         coverage.add(self.subject.graph, trial.trace)
         judged = replace(trial, choices=values), wrong
-        failing = [self._failing(violation.code, None, judged) for violation in wrong[:1]]
+        failing = [self._make_failing(violation.code, None, judged) for violation in wrong[:1]]
         differs = mark ^ self.subject.mark
         notes = {OTHER_RULES: differs & RULES_MARK, CHANGED: differs & ~RULES_MARK}
         return FuzzReport(
@@ -194,7 +196,7 @@ class Fuzzer(Generic[S]):
         try:
             trial = trials.tried(self.subject, choices, events_max or self._events_max, recording)
             budget = next((step.run.setup.budget for step in trial.trace.steps[:1]), Budget())
-            for violation in violations(self.subject, trial, self._bound(budget)):
+            for violation in violations(self.subject, trial, self._bound_for(budget)):
                 wrong.append(violation)  # noqa: PERF402 - an error later must not lose it.
         except Exception as error:  # noqa: BLE001 - one world must not cost all the others.
             wrong.append(Violation("unjudged", f"{type(error).__name__}: {error}"))
@@ -207,13 +209,13 @@ class Fuzzer(Generic[S]):
 
     def _try_seed(self, seed: int, twice: bool) -> Judged[S]:  # noqa: FBT001 - private
         judged = self.tried(Choices.seeded(seed))
-        return self._beside(judged, self._repeated(judged)) if twice else judged
+        return self._compare_runs(judged, self._repeat(judged)) if twice else judged
 
-    def _repeated(self, judged: Judged[S]) -> Trial[S]:
+    def _repeat(self, judged: Judged[S]) -> Trial[S]:
         return self.tried(Choices.replayed(judged[0].choices))[0]
 
     @staticmethod
-    def _beside(judged: Judged[S], again: Trial[S], *, surely: bool = False) -> Judged[S]:
+    def _compare_runs(judged: Judged[S], again: Trial[S], *, surely: bool = False) -> Judged[S]:
         """Add a "replay" violation to a run if a second run with the same choices differs.
 
         Args:
@@ -228,13 +230,13 @@ class Fuzzer(Generic[S]):
             return judged
         return trial, (differs or Violation("replay", reason), *wrong)
 
-    def _bound(self, budget: Budget) -> Bound:
+    def _bound_for(self, budget: Budget) -> Bound:
         """Return the proven upper bound of a run with this budget; each budget is proven once."""
         if budget not in self._bounds:
             self._bounds[budget] = bound(self.subject.graph, budget=budget)
         return self._bounds[budget]
 
-    def _simplest(self, code: str, judged: Judged[S]) -> Judged[S]:
+    def _shrink(self, code: str, judged: Judged[S]) -> Judged[S]:
         trial, wrong = judged
         event = next(violation.event for violation in wrong if violation.code == code)
         # Shrinking must not trade a short list for a later violation, so the event limit is tight.
@@ -251,9 +253,9 @@ class Fuzzer(Generic[S]):
         if any(violation.code == code for violation in again[1]):
             return again
         # The failure did not repeat, so the original run is reported.
-        return self._beside(judged, again[0], surely=True)
+        return self._compare_runs(judged, again[0], surely=True)
 
-    def _failing(self, code: str, seed: int | None, judged: Judged[S]) -> Failing:
+    def _make_failing(self, code: str, seed: int | None, judged: Judged[S]) -> Failing:
         trial, wrong = judged
         first = tuple(sorted(wrong, key=lambda violation: violation.code != code))
         token = to_token(trial.choices, self.subject.mark)
@@ -262,5 +264,5 @@ class Fuzzer(Generic[S]):
         return Failing(first, seed, token, tuple(trace_lines(trial.trace)), repeats=repeats)
 
 
-def _codes(failing: Iterable[Failing]) -> set[str]:
+def _violated_codes(failing: Iterable[Failing]) -> set[str]:
     return {violation.code for failure in failing for violation in failure.violations}

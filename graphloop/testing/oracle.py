@@ -30,7 +30,7 @@ S = TypeVar("S")
 def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Iterator[Violation]:
     """Yield every violation that the checks of this package find in a simulated run."""
     trace = trial.trace
-    yield from _raised(trial)
+    yield from _raised_errors(trial)
     yield from unpaired_conversations(trace)
     yield from lost_calls(subject, trace)
     yield from ungated_calls(subject, trace)
@@ -41,13 +41,13 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from untrue_requests(subject, trace)
     yield from unexplained(subject, trace)
     if bound is not None:
-        yield from _beyond(trace, bound)
-    yield from _ended(trial)
+        yield from _bound_faults(trace, bound)
+    yield from _ending_faults(trial)
     if subject.rules:
-        yield from _unruly(subject, trial)
+        yield from _rule_faults(subject, trial)
 
 
-def _raised(trial: Trial[S]) -> Iterator[Violation]:
+def _raised_errors(trial: Trial[S]) -> Iterator[Violation]:
     number, broken = len(trial.events), trial.trace.broken
     if trial.difference is not None:
         # The checks read the trace; if the replay differs, their violations may not be the run's.
@@ -61,7 +61,7 @@ def _raised(trial: Trial[S]) -> Iterator[Violation]:
         yield Violation("replay", f"resuming the run: {raised_text(trial.error)}", number)
 
 
-def _ended(trial: Trial[S]) -> Iterator[Violation]:
+def _ending_faults(trial: Trial[S]) -> Iterator[Violation]:
     simulation, trace, number = trial.simulation, trial.trace, len(trial.events)
     if simulation is None:
         return
@@ -116,7 +116,7 @@ def _owes_an_ending(graph: NodeGraph[S], move: Move[S]) -> bool:
     return bounds and isinstance(move.outcome, Stop) and move.target == "END"
 
 
-def _beyond(trace: Trace[S], bound: Bound) -> Iterator[Violation]:
+def _bound_faults(trace: Trace[S], bound: Bound) -> Iterator[Violation]:
     asked = ran = by_children = 0
     visits = Counter[str]()
     for number, step in enumerate(trace.steps, 1):
@@ -143,7 +143,7 @@ def _beyond(trace: Trace[S], bound: Bound) -> Iterator[Violation]:
             yield Violation("bound", text)
 
 
-def _unruly(subject: Subject[S], trial: Trial[S]) -> Iterator[Violation]:
+def _rule_faults(subject: Subject[S], trial: Trial[S]) -> Iterator[Violation]:
     steps = trial.trace.steps
     monitor, broken = Monitor.of(subject.rules), set[TemporalRule]()
     happenings = journal_happenings(subject.graph, trial.events[: len(steps)])

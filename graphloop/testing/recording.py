@@ -144,21 +144,21 @@ class _Session:
                     elif isinstance(item, Restarted):
                         said.clear()
                     elif isinstance(item, Reply):
-                        self._owner.write(request, _entry(item))
+                        self._owner.write(request, _script_entry(item))
                     yield item
         except ProviderError as error:
-            self._owner.write(request, _failure("".join(said), error))
+            self._owner.write(request, _failure_entry("".join(said), error))
             raise
 
 
-def _entry(reply: Reply) -> Mapping[str, object]:
+def _script_entry(reply: Reply) -> Mapping[str, object]:
     """Return a reply as an entry of a script, without what is at its default."""
     message, reason = reply.message, reply.finish_reason.value
     counts = asdict(reply.usage) | asdict(reply.usage.details)
     del counts["details"]
     raw = reply.raw_finish_reason
     fields: dict[str, object] = {
-        **_said(message),
+        **_fields_for_people(message),
         "wire": message.wire,
         "extra": message.extra,
         "service": message.service,
@@ -173,7 +173,7 @@ def _entry(reply: Reply) -> Mapping[str, object]:
     }
 
 
-def _said(message: AssistantMessage) -> Mapping[str, object]:
+def _fields_for_people(message: AssistantMessage) -> Mapping[str, object]:
     """Return the parts of a message in the fields for people, if these say all of them."""
     reasoning, text, calls = message.reasoning, message.text, message.calls
     plain = (
@@ -187,7 +187,7 @@ def _said(message: AssistantMessage) -> Mapping[str, object]:
     return {"reasoning": reasoning, "text": text, "calls": named}
 
 
-def _failure(said: str, error: ProviderError) -> Mapping[str, object]:
+def _failure_entry(said: str, error: ProviderError) -> Mapping[str, object]:
     details: dict[str, object] = {"type": type(error).__name__, "message": str(error)}
     if error.status:
         details["status"] = error.status

@@ -96,7 +96,7 @@ class _Model:
     ) -> tuple[tuple[AssistantPart, ...], FinishReason]:
         """Return the message parts and the finish reason of a reply of this kind."""
         draw, pick, call, stranger = (
-            *(self.choices.draw, self.choices.pick, self._call, self._stranger),
+            *(self.choices.draw, self.choices.pick, self._draw_call, self._draw_bad_call),
         )
         text = TextPart(f"Reply {self.effect.id}.")  # The id makes the text unique in the run.
         match kind:
@@ -128,20 +128,20 @@ class _Model:
             case _:
                 return (text,), FinishReason.STOP
 
-    def _call(self) -> ToolCall:
+    def _draw_call(self) -> ToolCall:
         """Return a call of an offered tool with arguments that match the tool's schema."""
-        if not self._offered:
-            return self._stranger()
-        tool = self.choices.pick(self._offered)
+        if not self._offered_tools:
+            return self._draw_bad_call()
+        tool = self.choices.pick(self._offered_tools)
         return ToolCall(self._call_id(), tool.name, fitting(tool.parameters, self.choices))
 
-    def _stranger(self) -> ToolCall:
+    def _draw_bad_call(self) -> ToolCall:
         """Return a call of an unknown tool, or of an offered tool with invalid arguments."""
-        name = self.choices.pick(("nowhere", "", *[tool.name for tool in self._offered]))
+        name = self.choices.pick(("nowhere", "", *[tool.name for tool in self._offered_tools]))
         return ToolCall(self._call_id(), name, unfit_arguments(self.choices))
 
     @property
-    def _offered(self) -> tuple[ToolSpec, ...]:
+    def _offered_tools(self) -> tuple[ToolSpec, ...]:
         tools = tuple([tool for tool in self.effect.request.tools if tool.kind != "provider"])
         choice = self.effect.request.tool_choice
         named = tuple([tool for tool in tools if tool.name == choice.name])
@@ -158,7 +158,7 @@ def fitting(schema: str, choices: Choices) -> str:
     Only common schema keywords are read; for any other schema the value is a text. That is enough,
     because no real check runs: the adversary also decides which arguments are valid.
     """
-    return dumps(_value(loads(schema), choices, 0))
+    return dumps(_draw_value(loads(schema), choices, 0))
 
 
 def unfit_arguments(choices: Choices) -> str:
@@ -174,7 +174,7 @@ def are_arguments(arguments: str) -> bool:
         return False
 
 
-def _value(  # noqa: PLR0911 - one case for each type of JSON
+def _draw_value(  # noqa: PLR0911 - one case for each type of JSON
     schema: object, choices: Choices, depth: int
 ) -> object:
     if not isinstance(schema, dict) or depth > DEPTH_MAX:
@@ -186,17 +186,17 @@ def _value(  # noqa: PLR0911 - one case for each type of JSON
         case {"enum": [_, *_] as options}:
             return choices.pick(options[:COUNT_MAX])
         case {"anyOf": [_, *_] as options} | {"oneOf": [_, *_] as options}:
-            return _value(choices.pick(options[:COUNT_MAX]), choices, depth + 1)
+            return _draw_value(choices.pick(options[:COUNT_MAX]), choices, depth + 1)
         case {"type": "object"}:
             required = known.get("required", ())
             return {
-                name: _value(inner, choices, depth + 1)
+                name: _draw_value(inner, choices, depth + 1)
                 for name, inner in known.get("properties", {}).items()
                 if name in required or choices.chance(2)
             }
         case {"type": "array"}:
             items = known.get("items", {"type": "string"})
-            return [_value(items, choices, depth + 1) for _ in range(choices.draw(4))]
+            return [_draw_value(items, choices, depth + 1) for _ in range(choices.draw(4))]
         case {"type": "boolean"}:
             return not choices.draw(2)  # True is the simplest choice, because it ends most loops.
         case {"type": "integer" | "number"}:

@@ -74,7 +74,7 @@ ChildAnswer: TypeAlias = tuple[str, ResultStatus, Spent]
 """The end of a child run: its answer, its status, and its use of the budget."""
 
 
-def _missing(kind: str, name: str) -> NoReturn:
+def _not_in_world(kind: str, name: str) -> NoReturn:
     raise GraphloopError(f"this world has no {kind} for {name!r}")
 
 
@@ -103,8 +103,10 @@ class World:
         (CallCheck(),) * len(effect.calls)
     )
     human: Callable[[AskHuman], Approval | None] = lambda _: None
-    callback: Callable[[Invoke], Answer] = lambda effect: _missing("callback", effect.callback)
-    child: Callable[[StartRun], ChildAnswer | None] = lambda effect: _missing("agent", effect.agent)
+    callback: Callable[[Invoke], Answer] = lambda effect: _not_in_world("callback", effect.callback)
+    child: Callable[[StartRun], ChildAnswer | None] = lambda effect: _not_in_world(
+        "agent", effect.agent
+    )
     steer: Callable[[AwaitCaller, Run[Any]], Steered] = lambda effect, run: Steered(
         run.at, effect.id
     )
@@ -234,7 +236,7 @@ class _Process(Generic[S]):
         The next event may also be `Resumed`, `EffectsStarted` or the end of an abandoned child.
         """
         if self._simulation.run.abandoned:
-            return self._unwanted(min(self._simulation.run.abandoned))
+            return self._end_abandoned(min(self._simulation.run.abandoned))
         if self._resuming and self._waiting:
             self._resuming = False
             return Resumed(self._clock)
@@ -242,9 +244,9 @@ class _Process(Generic[S]):
         if risky:
             return EffectsStarted(self._clock, tuple(risky))
         for effect in self._waiting:
-            self._start(effect)
+            self._start_effect(effect)
         self._waiting.clear()
-        return self._earliest() if self._in_flight else None
+        return self._next_answer() if self._in_flight else None
 
     def take(self, event: Event, *, crash: bool) -> None:
         """Append an event to the journal; then crash if `crash` is set, else apply the event."""
@@ -266,8 +268,8 @@ class _Process(Generic[S]):
     def crash(self) -> None:
         """Drop all effects, replay the run from the journal, and perform its pending effects."""
         for _, effect in self._in_flight:
-            if self._runs(effect) and self._rng.random() < 0.5:
-                self._lose(effect)
+            if self._may_run(effect) and self._rng.random() < 0.5:
+                self._lose_result(effect)
         self._in_flight.clear()
         self._waiting.clear()
         self._resuming = True
@@ -277,7 +279,7 @@ class _Process(Generic[S]):
         if not run.ended:
             self.perform(run.pending.values())
 
-    def _unwanted(self, effect_id: int) -> Event:
+    def _end_abandoned(self, effect_id: int) -> Event:
         """Return the event that ends an abandoned effect; the seed decides on a child's costs."""
         self._waiting = [wait for wait in self._waiting if wait.id != effect_id]
         self._in_flight = [pair for pair in self._in_flight if pair[1].id != effect_id]
@@ -303,14 +305,14 @@ class _Process(Generic[S]):
             and not self._world.repeatable(effect)
         )
 
-    def _runs(self, effect: Effect) -> bool:
+    def _may_run(self, effect: Effect) -> bool:
         """Whether to run the effect's tool: not if a crash interrupted an unrepeatable call."""
         if not isinstance(effect, CallTool):
             return False
         return effect.id not in self._interrupted or self._world.repeatable(effect)
 
-    def _start(self, effect: Effect) -> None:
-        if isinstance(effect, CallTool) and self._runs(effect):
+    def _start_effect(self, effect: Effect) -> None:
+        if isinstance(effect, CallTool) and self._may_run(effect):
             again = effect.id in self._started and not (
                 effect.client or self._world.repeatable(effect)
             )
@@ -322,22 +324,22 @@ class _Process(Generic[S]):
             self._simulation.repeated.add(effect.key)
         self._in_flight.append((self._clock + self._rng.uniform(0.001, LATENCY_MAX_S), effect))
 
-    def _earliest(self) -> Event:
+    def _next_answer(self) -> Event:
         """Remove the effect in flight with the earliest answer, and return the answer's event."""
         soonest = min(range(len(self._in_flight)), key=lambda at: self._in_flight[at][0])
         at, effect = self._in_flight.pop(soonest)
-        if isinstance(effect, CallTool) and not self._runs(effect):
+        if isinstance(effect, CallTool) and not self._may_run(effect):
             outcome = unknown_outcome(effect.call.name)
             return ToolReturned(at, effect.id, outcome.content, outcome.status, outcome.data)
         try:
-            return _answer(self._world, effect, self._simulation.run, at)
+            return _answer_effect(self._world, effect, self._simulation.run, at)
         except Exception as error:  # noqa: BLE001 - the effect boundary
             return failed(at, effect, error)
 
-    def _lose(self, effect: Effect) -> None:
+    def _lose_result(self, effect: Effect) -> None:
         """Call the tool's function, and drop its result, as if a crash had lost it."""
         with suppress(Exception):
-            _answer(self._world, effect, self._simulation.run, self._clock)
+            _answer_effect(self._world, effect, self._simulation.run, self._clock)
 
     def _is_silent(self, effect: Effect) -> bool:
         if not isinstance(effect, AskHuman | StartRun):
@@ -346,11 +348,11 @@ class _Process(Generic[S]):
             if isinstance(effect, AskHuman):
                 return self._world.human(effect) is None
             return self._world.child(effect) is None
-        except Exception:  # noqa: BLE001 - `_earliest` calls it again and reports the error
+        except Exception:  # noqa: BLE001 - `_next_answer` calls it again and reports the error
             return False
 
 
-def _answer(  # noqa: PLR0911 - one way out for each effect
+def _answer_effect(  # noqa: PLR0911 - one way out for each effect
     world: World, effect: Effect, run: Run[Any], at: float
 ) -> Event:
     match effect:

@@ -73,7 +73,7 @@ class Subject(Generic[S]):
             [[tool.name, tool.kind, tool.parameters] for tool in self.setup.tools],
             sorted(self.approvals.items()),
         ]
-        rules = sorted([type(rule).__name__, *_terms(rule)] for rule in self.rules)
+        rules = sorted([type(rule).__name__, *_rule_terms(rule)] for rule in self.rules)
         halves = [crc32(dumps(content).encode()) & RULES_MARK for content in (table, rules)]
         return halves[0] << 16 | halves[1]
 
@@ -114,11 +114,11 @@ def subject_of(
         spec.name: tool.needs_approval for spec in toolbox.specs if (tool := toolbox.get(spec.name))
     }
     approvals = {name: asks for name, asks in asked.items() if isinstance(asks, bool)}
-    state = _state(graph) if state is None else state
+    state = _make_state(graph) if state is None else state
     return Subject(graph, state, setup, known, iterated=iterated, approvals=approvals)
 
 
-def _state(graph: NodeGraph[Any]) -> object:
+def _make_state(graph: NodeGraph[Any]) -> object:
     """Create a state by calling the graph's state type; return None if the graph has no type."""
     kind = graph.state_type if isinstance(graph, Graph) else None
     if not isinstance(kind, type):
@@ -145,26 +145,26 @@ def furnished(agent: Agent[Any, Any]) -> Agent[Any, Any]:
     helper = Agent(ScriptedModel(()))
     tools: list[ToolInput] = [
         *[
-            Tool(name=name, parameters=SCHEMA, execute=_played, needs_approval=always)
+            Tool(name=name, parameters=SCHEMA, execute=_never_called, needs_approval=always)
             for name, always in asked.items()
         ],
-        Tool(name="spend", parameters=SCHEMA, execute=_played, needs_approval=_played),
+        Tool(name="spend", parameters=SCHEMA, execute=_never_called, needs_approval=_never_called),
         Tool(name="device", parameters=SCHEMA),
         helper.as_tool(name="helper"),
         helper.as_tool(name="successor", takes_over=True),
     ]
     options: dict[str, Any] = {
-        "gate": deny("erase") | ask("pay", when=_played) | ask("list") | allow("*"),
+        "gate": deny("erase") | ask("pay", when=_never_called) | ask("list") | allow("*"),
         "max_steps": 6,
         "compaction": Compaction(context_window=1_000, keep_recent_turns=1),
-        "verify": _played,
+        "verify": _never_called,
         **agent.options,
         "tools": tools,
     }
     return agent.with_options(**options)
 
 
-def _played(*_: object) -> bool:
+def _never_called(*_: object) -> bool:
     raise AssertionError("an adversary answers in place of every function")
 
 
@@ -198,7 +198,7 @@ def _tools_in(rules: Rules) -> Iterator[str]:
                 yield name
 
 
-def _terms(rule: TemporalRule) -> Iterator[str]:
+def _rule_terms(rule: TemporalRule) -> Iterator[str]:
     """Yield the parts of a temporal rule for the checksum; its reason has no effect on a run."""
     yield from map(str, words_of(rule))
     yield str(rule.times) if isinstance(rule, AtMost) else ""

@@ -225,13 +225,15 @@ def traced(subject: Subject[S], events: Iterable[Event]) -> Trace[S]:
                 taken = step(graph, run, event)
         except Exception as error:  # noqa: BLE001 - a node is the user's own, and under test.
             return Trace(tuple(steps), error, event)
-        moves = tuple(_moves(subject.graph, number, event, recording.reactions[number], last))
+        moves = tuple(
+            _moves_of_event(subject.graph, number, event, recording.reactions[number], last)
+        )
         last, run = moves[-1] if moves else last, taken.run
         steps.append(TraceStep(event, answered, node, moves, taken.effects, run))
     return Trace(tuple(steps))
 
 
-def _moves(
+def _moves_of_event(
     graph: NodeGraph[S],
     number: int,
     event: Event,
@@ -283,8 +285,8 @@ def difference(
         for first, second in zip_longest(recorded, replayed):
             if first != second:
                 name = (first or second or ("", None))[0]
-                again = f"asked the same again, {_text(second, name)}"
-                text = f"{reason}: node {name!r} {_text(first)}; {again}"
+                again = f"asked the same again, {_reaction_text(second, name)}"
+                text = f"{reason}: node {name!r} {_reaction_text(first)}; {again}"
                 return Violation("replay", text, number)
     return None
 
@@ -296,7 +298,7 @@ def raised_text(error: Exception) -> str:
     return ", ".join([words, *notes])
 
 
-def _text(named: NamedReaction | None, other: str | None = None) -> str:
+def _reaction_text(named: NamedReaction | None, other: str | None = None) -> str:
     """Return a reaction as text; with `other`, the subject is "it" or the node's name.
 
     `other` is the name of the node in the reaction that this reaction is compared with.

@@ -30,25 +30,25 @@ TRANSITIONS_MAX: Final = 8
 def trace_lines(trace: Trace[Any]) -> Iterator[str]:
     """Yield a line for each event, with its transitions and the effects that nodes requested."""
     for number, step in enumerate(trace.steps, 1):
-        words = [_event(step.event, step.answered)]
+        words = [_event_text(step.event, step.answered)]
         words += map(str, step.transitions[:TRANSITIONS_MAX])
         if len(step.transitions) > TRANSITIONS_MAX:
             words.append(f"{len(step.transitions) - TRANSITIONS_MAX} more")
         if step.effects:
-            names = [f"{effect.id}={_name(effect)}" for effect in step.effects]
+            names = [f"{effect.id}={_effect_name(effect)}" for effect in step.effects]
             words.append(f"asks for {', '.join(names)}")
         yield f"{number:>3} {'; '.join(words)}"
     if trace.broken is not None and trace.last is not None:
-        yield f"{len(trace.steps) + 1:>3} {_event(trace.last, None)}"
+        yield f"{len(trace.steps) + 1:>3} {_event_text(trace.last, None)}"
 
 
-def _event(event: Event, answered: Effect | None) -> str:
+def _event_text(event: Event, answered: Effect | None) -> str:
     kind = re.sub("(?<!^)(?=[A-Z])", " ", type(event).__name__).lower()
-    name, words = _name(answered) if answered else kind, _words(event, answered)
+    name, words = _effect_name(answered) if answered else kind, _event_words(event, answered)
     return f"{name}: {words}" if words else kind
 
 
-def _words(  # noqa: PLR0911 - one for each kind of event
+def _event_words(  # noqa: PLR0911 - one for each kind of event
     event: Event, answered: Effect | None
 ) -> str:
     """Return the details of an event, such as the calls of a reply; empty if it has none."""
@@ -78,7 +78,7 @@ def _words(  # noqa: PLR0911 - one for each kind of event
             return ""
 
 
-def _name(effect: Effect) -> str:
+def _effect_name(effect: Effect) -> str:
     match effect:
         case CallTool(key=key, call=call):
             return f"tool {call.name} ({key})"

@@ -102,8 +102,8 @@ def tried(
     seed = choices.draw(256)
     mood = choices.pick(MOODS)
     stubborn = mood == "stubborn"
-    crashes = [_event(choices) for _ in range(choices.pick(CRASHES))]
-    abort = _event(choices) if not stubborn and choices.chance(5) else None
+    crashes = [_draw_event_number(choices) for _ in range(choices.pick(CRASHES))]
+    abort = _draw_event_number(choices) if not stubborn and choices.chance(5) else None
     own = subject.setup.budget
     setup = evolve(
         subject.setup,
@@ -112,9 +112,10 @@ def tried(
         budget=choices.pick(BUDGETS) if own == NO_BUDGET else own,
     )
     meanwhile = {
-        _event(choices): choices.pick(MEANWHILE) for _ in range(choices.pick(INTERJECTIONS))
+        _draw_event_number(choices): choices.pick(MEANWHILE)
+        for _ in range(choices.pick(INTERJECTIONS))
     }
-    messages = _conversation(subject, choices)
+    messages = _draw_messages(subject, choices)
     adversary = Adversary(
         subject.graph,
         choices,
@@ -147,10 +148,10 @@ def tried(
     trace, taken = traced(subject, journal), tuple(choices.taken)
     trial = Trial(taken, tuple(journal), trace, recording, simulation, error, endless)
     same = simulation is not None and simulation.run == trace.run and trace.broken is None
-    return trial if endless or same else replace(trial, difference=_difference(trial))
+    return trial if endless or same else replace(trial, difference=_first_difference(trial))
 
 
-def _difference(trial: Trial[S]) -> Violation | None:
+def _first_difference(trial: Trial[S]) -> Violation | None:
     """Return a violation at the first difference between a run and its replay, or None."""
     reason, trace = "a node depends on more than its run", trial.trace
     went_on = trial.simulation is not None or len(trial.events) > len(trace.steps) + 1
@@ -160,12 +161,12 @@ def _difference(trial: Trial[S]) -> Violation | None:
     return difference(trace, trial.recording.reactions, reason)
 
 
-def _event(choices: Choices) -> int:
+def _draw_event_number(choices: Choices) -> int:
     """Return a random event number, after which a crash, an abort or a message comes."""
     return 1 + choices.draw(choices.pick(CUTS))
 
 
-def _conversation(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
+def _draw_messages(subject: Subject[S], choices: Choices) -> tuple[Message, ...]:
     """Return the input messages of a run; some inputs have calls without results or a long past."""
     start = contract_of(subject.graph.nodes[subject.graph.start])
     if start is None or not start.takes_up_calls:

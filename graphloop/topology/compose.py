@@ -74,7 +74,7 @@ def text_at(content: bytes | str, diagnostics: Diagnostics) -> str:
             f"expected at most {SIZE_MAX:,} bytes, found more.",
             "a topology is a table, not data: move parts into files of their own (`include`).",
         )
-    text = content if isinstance(content, str) else _decoded(content, diagnostics)
+    text = content if isinstance(content, str) else _decode(content, diagnostics)
     text = text.removeprefix("\ufeff")
     nul = text.find("\0")
     if nul >= 0:
@@ -86,7 +86,7 @@ def text_at(content: bytes | str, diagnostics: Diagnostics) -> str:
     return text
 
 
-def _decoded(content: bytes, diagnostics: Diagnostics) -> str:
+def _decode(content: bytes, diagnostics: Diagnostics) -> str:
     fix = "save the file as UTF-8."
     if not content.startswith(BOM_UTF8) and content.startswith(_WIDE):
         raise diagnostics.error(_TOP, "expected UTF-8, found UTF-16 or UTF-32.", fix)
@@ -187,14 +187,14 @@ class _Composer:
             raise self._error(event, problem, "give inner graphs files of their own (`include`).")
         self._refuse_references(event)
         if isinstance(event, yaml.ScalarEvent):
-            return self._scalar(event)
+            return self._read_scalar(event)
         if isinstance(event, yaml.SequenceStartEvent):
             items: list[Value] = []
             while not isinstance(inner := next(self._events), yaml.SequenceEndEvent):
                 items.append(self.value(inner, depth + 1))
-            return Items(tuple(items), _mark(event))
+            return Items(tuple(items), _mark_of(event))
         assert isinstance(event, yaml.MappingStartEvent)
-        return self._fields(event, depth)
+        return self._read_fields(event, depth)
 
     def _refuse_references(self, event: yaml.Event) -> None:
         anchor, tag = getattr(event, "anchor", None), getattr(event, "tag", None)
@@ -208,17 +208,17 @@ class _Composer:
             return
         raise self._error(event, f"{what} stands here, and a topology has none.", fix)
 
-    def _scalar(self, event: yaml.ScalarEvent) -> Scalar:
-        written, mark = str(event.value), _mark(event)
+    def _read_scalar(self, event: yaml.ScalarEvent) -> Scalar:
+        written, mark = str(event.value), _mark_of(event)
         if not event.implicit[0]:
-            return Scalar(self._text(written, mark), mark, written)
+            return Scalar(self._join_surrogates(written, mark), mark, written)
         try:
             return Scalar(plain_word(written), mark, written)
         except ValueError as error:
             self._diagnostics.note_last(mark, f"found the number {written:.40}.", str(error))
             return Scalar(0, mark, written)
 
-    def _text(self, text: str, mark: Mark) -> str:
+    def _join_surrogates(self, text: str, mark: Mark) -> str:
         """Return a quoted text, with each escaped surrogate pair joined into one character."""
         try:
             return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
@@ -226,21 +226,23 @@ class _Composer:
             self._diagnostics.note_last(mark, _HALF, _ITSELF)
             return ""
 
-    def _fields(self, start: yaml.Event, depth: int) -> Fields:
+    def _read_fields(self, start: yaml.Event, depth: int) -> Fields:
         entries: dict[str, Entry] = {}
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             key = self.value(event, depth + 1)
             value = self.value(depth=depth + 1)
-            word = self._key(key, is_bare=isinstance(event, yaml.ScalarEvent) and event.implicit[0])
+            word = self._read_key(
+                key, is_bare=isinstance(event, yaml.ScalarEvent) and event.implicit[0]
+            )
             if word in entries:
                 line = entries[word].mark.line
                 problem = f"the key {word!r} stands here twice, first on line {line}."
                 self._diagnostics.note(key.mark, problem, "remove one of the two.")
             elif word is not None:
                 entries[word] = Entry(word, key.mark, value)
-        return Fields(tuple(entries.values()), _mark(start))
+        return Fields(tuple(entries.values()), _mark_of(start))
 
-    def _key(self, key: Value, *, is_bare: bool) -> str | None:
+    def _read_key(self, key: Value, *, is_bare: bool) -> str | None:
         """Return a mapping key's text; None, with a problem added, if the key is not allowed.
 
         An unquoted `<<` is not allowed, because other YAML readers merge mappings there.
@@ -255,7 +257,7 @@ class _Composer:
         return None
 
     def _error(self, event: yaml.Event, problem: str, fix: str) -> ParseError:
-        return self._diagnostics.error(_mark(event), problem, fix)
+        return self._diagnostics.error(_mark_of(event), problem, fix)
 
 
 def _yaml_events(text: str, diagnostics: Diagnostics) -> Iterator[yaml.Event]:
@@ -299,7 +301,7 @@ def _mark_at(text: str, at: int) -> Mark:
     return Mark(len(starts), at - starts[-1] + 1)
 
 
-def _mark(event: yaml.Event) -> Mark:
+def _mark_of(event: yaml.Event) -> Mark:
     mark = event.start_mark
     assert mark is not None, "every event of a text has a mark"
     return Mark(mark.line + 1, mark.column + 1)

@@ -42,26 +42,30 @@ __all__ = ["STOPS", "STOP_MODEL", "RulesForm", "StopForm", "read_rules", "rules_
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
 
 
-def _documented(form: Form, description: str) -> Form:
+def _with_description(form: Form, description: str) -> Form:
     return Annotated[form, Field(description=description)]
 
 
 VERDICTS: Final[Mapping[Verdict, Mapping[str, Form]]] = {
     "allow": {
-        "allow": _documented(Tools, "The tools that may run: names, or patterns such as read_*."),
+        "allow": _with_description(
+            Tools, "The tools that may run: names, or patterns such as read_*."
+        ),
     },
     "ask": {
-        "ask": _documented(Tools, "The tools that a person decides about."),
-        "ttl_s": _documented(PositiveNumber, "For how many seconds an approval may be given."),
+        "ask": _with_description(Tools, "The tools that a person decides about."),
+        "ttl_s": _with_description(
+            PositiveNumber, "For how many seconds an approval may be given."
+        ),
     },
     "deny": {
-        "deny": _documented(Tools, "The tools that never run."),
-        "reason": _documented(Said, "The text that the model reads in place of a result."),
+        "deny": _with_description(Tools, "The tools that never run."),
+        "reason": _with_description(Said, "The text that the model reads in place of a result."),
     },
 }
 """For each verdict, the keys of a gate rule with that verdict, except `when`."""
 
-WHEN: Final = _documented(
+WHEN: Final = _with_description(
     PredicateName, "The name of a registered predicate that must hold as well."
 )
 RULE_MODELS: Final = {
@@ -70,7 +74,7 @@ RULE_MODELS: Final = {
 }
 
 
-def _rule(data: object, info: ValidationInfo) -> Rule:
+def _make_rule(data: object, info: ValidationInfo) -> Rule:
     reading, fields = context_of(info), mapping_of(data)
     verdicts: list[Verdict] = [verdict for verdict in VERDICTS if verdict in fields]
     if len(verdicts) != 1:
@@ -102,7 +106,7 @@ def _refuse_shadowed(rules: tuple[Rule, ...]) -> tuple[Rule, ...]:
 RuleForm: Final[Form] = Annotated[
     Rule,
     PlainValidator(
-        _rule,
+        _make_rule,
         json_schema_input_type=Union[tuple(model.form for model in RULE_MODELS.values())],  # noqa: UP007
     ),
 ]
@@ -121,7 +125,7 @@ STOPS: Final[Mapping[str, Callable[[Any], stop.StopCondition]]] = {
 }
 
 
-def _condition(data: object, info: ValidationInfo) -> stop.StopCondition:
+def _make_condition(data: object, info: ValidationInfo) -> stop.StopCondition:
     reading, fields = context_of(info), mapping_of(data)
     word = next(iter(fields), "")
     if len(fields) != 1 or word not in STOPS:
@@ -135,7 +139,7 @@ def _condition(data: object, info: ValidationInfo) -> stop.StopCondition:
 
 
 StopForm: TypeAlias = Annotated[
-    stop.StopCondition, PlainValidator(_condition), reference("stop_condition")
+    stop.StopCondition, PlainValidator(_make_condition), reference("stop_condition")
 ]
 Stops: TypeAlias = Annotated[tuple[StopForm, ...], Field(min_length=1)]
 STOP_MODEL: Final = model_of(

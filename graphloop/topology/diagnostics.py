@@ -90,7 +90,7 @@ class Diagnostics:
         """Add a problem, unless the report is full or `mark` is closed."""
         if len(self.problems) < PROBLEMS_MAX and mark not in self.closed:
             place = f"{escaped(self.file)}:{mark.line}:{mark.column}"
-            self.problems.append(Problem(place, _shown(problem), _shown(fix)))
+            self.problems.append(Problem(place, _printable(problem), _printable(fix)))
 
     def note_last(self, mark: Mark, problem: str, fix: str) -> None:
         """Add a problem, and ignore further problems at the same line and column."""
@@ -114,7 +114,7 @@ class Diagnostics:
             value = value_at(tree, details["loc"])
             # pydantic counts only valid items, so it also calls a list of invalid items too short.
             if details["type"] != "too_short" or described(value).startswith("an empty"):
-                self.note(*self._located(details, tree, name))
+                self.note(*self._locate_error(details, tree, name))
 
     def refuse(self) -> None:
         """Raise one error with all collected problems, if there are any.
@@ -123,9 +123,9 @@ class Diagnostics:
             TopologyError: at least one problem was added.
         """
         if self.problems:
-            raise TopologyError(escaped(self.file), sorted(self.problems, key=_order))
+            raise TopologyError(escaped(self.file), sorted(self.problems, key=_sort_key))
 
-    def _located(self, details: ErrorDetails, tree: Value, name: str) -> tuple[Mark, str, str]:
+    def _locate_error(self, details: ErrorDetails, tree: Value, name: str) -> tuple[Mark, str, str]:
         """Return the line and column, the message and the fix for one pydantic error."""
         context, loc = details.get("ctx", {}), details["loc"]
         is_key = loc[-1:] == (KEY,)
@@ -136,15 +136,15 @@ class Diagnostics:
         name = next((part for part in reversed(loc) if isinstance(part, str)), name)
         if details["type"] == FAULT:
             problem = str(context["problem"])
-            return mark or _blamed(value, problem), problem, str(context["fix"])
+            return mark or _blamed_place(value, problem), problem, str(context["fix"])
         if details["type"] == UNKNOWN_KEY:
             hint = self.nearest(name, context["known"])
             keys = ", ".join(context["known"])
             problem = f"`{name}`: expected a key that is known here, found {name!r}.{hint}"
             return mark or value.mark, problem, f"remove it; the keys are {keys}."
-        return mark or value.mark, *self._mismatch(details, value, name)
+        return mark or value.mark, *self._type_error(details, value, name)
 
-    def _mismatch(self, details: ErrorDetails, value: Value, name: str) -> tuple[str, str]:
+    def _type_error(self, details: ErrorDetails, value: Value, name: str) -> tuple[str, str]:
         """Return the message and the fix for a value of the wrong type."""
         kind, context = details["type"], details.get("ctx", {})
         expected, fix = EXPECTED.get(kind, (details["msg"], "mend it."))
@@ -165,19 +165,19 @@ class Diagnostics:
         return f"{at}expected {expected.format(**parts)}, found {found}.{hint}", fix.format(**parts)
 
 
-def _blamed(value: Value, problem: str) -> Mark:
+def _blamed_place(value: Value, problem: str) -> Mark:
     """Return the place of the first key that a message names; else the whole value's place."""
     entries = value.entries if isinstance(value, Fields) else ()
     named = [entry for entry in entries if re.search(f"`{re.escape(entry.key)}(`| of )", problem)]
     return named[0].value.mark if named else value.mark
 
 
-def _shown(text: str) -> str:
+def _printable(text: str) -> str:
     """Escape a message for printing, and cut out its middle if it is too long."""
     shown = escaped(text)
     return shown if len(shown) <= TEXT_MAX else f"{shown[:TEXT_HEAD]}…{shown[-TEXT_TAIL:]}"
 
 
-def _order(problem: Problem) -> tuple[str, int, int]:
+def _sort_key(problem: Problem) -> tuple[str, int, int]:
     file, line, column = problem.place.rsplit(":", 2)
     return file, int(line), int(column)

@@ -44,10 +44,10 @@ def read_nodes(value: Value, reading: Reading) -> Nodes:
         problem = f"`nodes`: expected at most {NODES_MAX:,} nodes, found {len(entries):,}."
         fix = "give parts of it to agents of their own."
         raise reading.diagnostics.error(value.mark, problem, fix)
-    return {entry.key: _node(entry, reading) for entry in entries}
+    return {entry.key: _read_node(entry, reading) for entry in entries}
 
 
-def _node(entry: Entry, reading: Reading) -> AnyNode | None:
+def _read_node(entry: Entry, reading: Reading) -> AnyNode | None:
     flaw = "it is where runs end" if entry.key == END.value else node_flaw_of(entry.key)
     if flaw:
         fix = f"choose a word of at most {NAME_MAX} characters, other than END."
@@ -79,11 +79,11 @@ def read_servers(value: Value, place: IncludePlace, reading: Reading) -> Servers
             problem = f"{entry.key!r:.60} is not a server's name: {flaw}."
             reading.diagnostics.note(entry.mark, problem, "choose another.")
         with suppress(ParseError):
-            servers[entry.key] = _server(entry, place, reading)
+            servers[entry.key] = _read_server(entry, place, reading)
     return servers
 
 
-def _server(entry: Entry, place: IncludePlace, reading: Reading) -> PinnedServer:
+def _read_server(entry: Entry, place: IncludePlace, reading: Reading) -> PinnedServer:
     values = parse_fields(SERVER, entry.value, reading, entry.key)
     pins, mark = values["pinned"], value_at(entry.value, ("pinned",)).mark
     try:

@@ -85,13 +85,13 @@ class IncludePlace:
                 fix = "keep the files of a topology in one folder, or below it; links, too."
                 raise error(f"{shown} leads out of the folder of the topology.", fix)
             if not path.is_file():
-                raise _missing(name, path, diagnostics, error, key)
+                raise _missing_file(name, path, diagnostics, error, key)
         except (OSError, RuntimeError, ValueError) as failed:  # A link loop, a NUL or a long name.
             raise error(f"{shown} cannot be read: {failed}.", "look at its name.") from failed
         return path
 
 
-def _missing(
+def _missing_file(
     name: str,
     path: Path,
     diagnostics: Diagnostics,

@@ -112,7 +112,7 @@ class Topology(Graph[S]):
         }
         for name, agent in self._agents.items():
             # Skip agents that no run calls: their `ignore` entries would match no finding.
-            self._ignore |= _within(name, agent.ignore) if name in run else {}
+            self._ignore |= _ignore_of_agent(name, agent.ignore) if name in run else {}
 
     def _surroundings(self) -> Surroundings:
         """Return the tools, agents and options that checks and drawings read."""
@@ -182,15 +182,15 @@ class Topology(Graph[S]):
         """
         if not self.is_endless:
             return super().unbounded(reason)
-        ignore = {**self.document.ignore, **self._reasons(reason)}
+        ignore = {**self.document.ignore, **self._ignore_cycles(reason)}
         return self.with_document(replace(self.document, ignore=ignore))
 
-    def _reasons(self, reason: str) -> Ignore:
+    def _ignore_cycles(self, reason: str) -> Ignore:
         """Return an `ignore` entry with `reason` for each unbounded cycle, also those of agents."""
         own = super().unbounded(reason).ignore if self.endless else dict[tuple[str, str], str]()
         reasons = {place: why for place, why in own.items() if place not in self.ignore}
         for name, agent in self._agents.items():
-            reasons |= _within(name, agent._reasons(reason))
+            reasons |= _ignore_of_agent(name, agent._ignore_cycles(reason))
         return reasons
 
     def with_document(self, document: Document, own_agents: OwnAgents | None = None) -> Topology[S]:
@@ -205,11 +205,11 @@ class Topology(Graph[S]):
             ConfigError: a tool name is in both, or a tool of the file is no longer registered.
         """
         names = [name for name in self.document.tools if name not in self._agents]
-        return _joined({name: self._tool(name) for name in names}, given)
+        return _join_tools({name: self._find_tool(name) for name in names}, given)
 
-    def _tool(self, name: str) -> ToolInput:
+    def _find_tool(self, name: str) -> ToolInput:
         """Return the tool of a server, or a registered tool, which the toolbox checks later."""
-        return self._remote.get(name) or cast("ToolInput", self._find("tool", name))
+        return self._remote.get(name) or cast("ToolInput", self._find_registered("tool", name))
 
     def _has_model(self, name: str) -> bool:
         """Whether the named agent was made in Python as an `Agent`, with its own model."""
@@ -218,19 +218,19 @@ class Topology(Graph[S]):
     def _terms(self, options: GraphOptions[Any], own_gates: Policy | None = None) -> RunTerms[Any]:
         for name, server in self.document.servers.items():
             RegisteredServer(name, self.registry).found().note(server.definitions)
-        agents = {name: self._agent(name, options) for name in self._agents}
+        agents = {name: self._make_agent(name, options) for name in self._agents}
         tools: dict[str, ToolInput] = {
-            name: agents.get(name) or self._tool(name) for name in self.document.tools
+            name: agents.get(name) or self._find_tool(name) for name in self.document.tools
         }
         asked = {name: agent for name, agent in agents.items() if name not in tools}
         merged: GraphOptions[Any] = {
             **options,
-            "tools": _joined(tools, options.get("tools", ())),
+            "tools": _join_tools(tools, options.get("tools", ())),
         }
         merged["agents"] = {**asked, **options.get("agents", {})}
         if self.document.instructions:
             merged.setdefault("instructions", self.document.instructions)
-        merged["callbacks"] = {**self._functions(), **(options.get("callbacks") or {})}
+        merged["callbacks"] = {**self._called_functions(), **(options.get("callbacks") or {})}
         terms = super()._terms(merged, own_gates or self._own_gates())
         for name, agent in agents.items():
             if not self._has_model(name):
@@ -246,11 +246,13 @@ class Topology(Graph[S]):
         rules = conditional_rules(self.nodes.values())
         if not rules:
             return None
-        predicates = {rule.condition: self._find("predicate", rule.condition) for rule in rules}
+        predicates = {
+            rule.condition: self._find_registered("predicate", rule.condition) for rule in rules
+        }
         # The cast is safe: the registry accepts only functions as predicates.
         return Policy(tuple(rules), cast("dict[str, Condition]", predicates))
 
-    def _functions(self) -> dict[str, Callback[Any]]:
+    def _called_functions(self) -> dict[str, Callback[Any]]:
         """Return, by name, the registered functions that the graph's nodes call.
 
         A node without a contract may name its function in its `callback` attribute.
@@ -263,7 +265,7 @@ class Topology(Graph[S]):
         known = {name: function for name, function in functions.items() if function is not None}
         return cast("dict[str, Callback[Any]]", known)
 
-    def _agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
+    def _make_agent(self, name: str, options: GraphOptions[Any]) -> AgentTool:
         entry, own = self.document.agents[name], self.own_agents.get(name)
         called, described = legal_name(name), entry.description  # Nodes keep the file's `name`.
         over, place = entry.takes_over, entry.place
@@ -274,7 +276,7 @@ class Topology(Graph[S]):
             None, name=called, description=described, takes_over=over, place=place, **passed
         )
 
-    def _find(self, category: Category, name: str) -> object:
+    def _find_registered(self, category: Category, name: str) -> object:
         value = self.registry.get(category, name)
         if value is None:
             raise ConfigError(
@@ -351,7 +353,7 @@ def _agent_graph(
     return made[id(document)]
 
 
-def _within(agent: str, ignore: Ignore) -> dict[tuple[str, str], str]:
+def _ignore_of_agent(agent: str, ignore: Ignore) -> dict[tuple[str, str], str]:
     """Return an agent's `ignore` entries, with each node renamed to `agent/node`."""
     return {(f"{agent}/{node}", code): reason for (node, code), reason in ignore.items()}
 
@@ -367,7 +369,7 @@ def _with_reasons(document: Document, agent: str, ignore: Ignore) -> Document:
     return replace(document, ignore={**document.ignore, **reasons}) if reasons else document
 
 
-def _joined(own: Mapping[str, ToolInput], given: Tools) -> Tools:
+def _join_tools(own: Mapping[str, ToolInput], given: Tools) -> Tools:
     """Return the file's tools joined with a run's tools.
 
     Raises:
@@ -375,7 +377,7 @@ def _joined(own: Mapping[str, ToolInput], given: Tools) -> Tools:
     """
     if not own:
         return given
-    listed = {**given} if isinstance(given, Mapping) else {_name(tool): tool for tool in given}
+    listed = {**given} if isinstance(given, Mapping) else {_tool_name(tool): tool for tool in given}
     if both := sorted(own.keys() & listed.keys()):
         raise ConfigError(
             f"`tools`: expected tools besides the topology's, found {both[0]!r}, which the "
@@ -384,5 +386,5 @@ def _joined(own: Mapping[str, ToolInput], given: Tools) -> Tools:
     return {**own, **listed}
 
 
-def _name(tool: ToolInput) -> str:
+def _tool_name(tool: ToolInput) -> str:
     return str(getattr(tool, "name", "") or getattr(tool, "__name__", "tool"))

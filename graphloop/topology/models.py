@@ -178,7 +178,7 @@ Flag: TypeAlias = Annotated[bool, Strict()]
 SIMPLE: Final[Mapping[object, Form]] = {str: str, int: Whole, float: Number, bool: Flag}
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     return cast("object", value) if isinstance(value, list) else [value]
 
 
@@ -186,7 +186,7 @@ Tools: TypeAlias = Annotated[
     tuple[Said, ...],
     Field(min_length=1),
     BeforeValidator(
-        _listed, json_schema_input_type=Said | Annotated[list[Said], Field(min_length=1)]
+        _as_list, json_schema_input_type=Said | Annotated[list[Said], Field(min_length=1)]
     ),
 ]
 """Tool names or patterns; a single string is read as a list with one item."""
@@ -195,7 +195,7 @@ Tools: TypeAlias = Annotated[
 # Names
 
 
-def _registered(category: Category, name: str, info: ValidationInfo) -> str:
+def _check_registered(category: Category, name: str, info: ValidationInfo) -> str:
     reading = context_of(info)
     if reading.registry.get(category, name) is None:
         known = reading.registry.names(category)
@@ -208,11 +208,11 @@ def _registered(category: Category, name: str, info: ValidationInfo) -> str:
     return name
 
 
-def _tool(name: str, info: ValidationInfo) -> str:
-    return name if name in context_of(info).agents else _registered("tool", name, info)
+def _check_tool(name: str, info: ValidationInfo) -> str:
+    return name if name in context_of(info).agents else _check_registered("tool", name, info)
 
 
-def _agent(name: str, info: ValidationInfo) -> str:
+def _check_agent(name: str, info: ValidationInfo) -> str:
     reading = context_of(info)
     if name not in reading.agents:
         hint = reading.diagnostics.nearest(name, reading.agents)
@@ -224,12 +224,12 @@ def _agent(name: str, info: ValidationInfo) -> str:
     return name
 
 
-def _outcome(name: str) -> type[Outcome]:
+def _outcome_named(name: str) -> type[Outcome]:
     """Return the library outcome with this name; else a route outcome made from the name."""
-    return LIBRARY_OUTCOMES[name] if name in LIBRARY_OUTCOMES else _route(name)
+    return LIBRARY_OUTCOMES[name] if name in LIBRARY_OUTCOMES else _make_route(name)
 
 
-def _route(name: str) -> type[Outcome]:
+def _make_route(name: str) -> type[Outcome]:
     fix = "write a name like 'technical_support'."
     if name == ELSE:
         raise fault(f"{name!r} stands for the rest of a row, and is no outcome.", fix)
@@ -239,14 +239,14 @@ def _route(name: str) -> type[Outcome]:
         raise fault(f"{error}.", fix) from error
 
 
-AgentName: TypeAlias = Annotated[Said, AfterValidator(_agent)]
-FunctionName: TypeAlias = Annotated[Said, AfterValidator(partial(_registered, "function"))]
-PredicateName: TypeAlias = Annotated[Said, AfterValidator(partial(_registered, "predicate"))]
-ToolName: TypeAlias = Annotated[Said, AfterValidator(_tool)]
+AgentName: TypeAlias = Annotated[Said, AfterValidator(_check_agent)]
+FunctionName: TypeAlias = Annotated[Said, AfterValidator(partial(_check_registered, "function"))]
+PredicateName: TypeAlias = Annotated[Said, AfterValidator(partial(_check_registered, "predicate"))]
+ToolName: TypeAlias = Annotated[Said, AfterValidator(_check_tool)]
 OUTCOME: Final = WithJsonSchema({"type": "string", "pattern": "^[a-z][a-z0-9]*(_[a-z][a-z0-9]*)*$"})
-OutcomeName: TypeAlias = Annotated[str, AfterValidator(_outcome), OUTCOME]
+OutcomeName: TypeAlias = Annotated[str, AfterValidator(_outcome_named), OUTCOME]
 RoutesForm: TypeAlias = Annotated[
-    dict[Annotated[str, AfterValidator(_route), OUTCOME], Said], Field(min_length=1)
+    dict[Annotated[str, AfterValidator(_make_route), OUTCOME], Said], Field(min_length=1)
 ]
 CapsForm: TypeAlias = Annotated[
     dict[OutcomeName, Counted], AfterValidator(lambda caps: tuple(caps.items()))
@@ -302,11 +302,11 @@ def validated(model: Model, data: object, reading: Reading) -> dict[str, Any]:
         return model.adapter.validate_python(data, context=reading)
     except ValidationError as error:
         raise ValidationError.from_exception_data(
-            "", [_detailed(details, model) for details in error.errors(include_url=False)]
+            "", [_with_known_keys(details, model) for details in error.errors(include_url=False)]
         ) from error
 
 
-def _detailed(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
+def _with_known_keys(details: Mapping[str, Any], model: Model) -> InitErrorDetails:
     """Convert pydantic's error details; add the known keys to an error about an unknown key."""
     kind, loc, context = details["type"], details["loc"], details.get("ctx", {})
     if kind == "extra_forbidden" and len(loc) == 1:

@@ -101,7 +101,7 @@ class NodeKind:
     needs_name: bool
 
 
-def _node(data: object, info: ValidationInfo) -> AnyNode:
+def _make_node(data: object, info: ValidationInfo) -> AnyNode:
     """Make the node that a mapping in a file describes; its `use` key selects the class."""
     reading, fields = context_of(info), mapping_of(data)
     uses = (*LIBRARY, *reading.registry.names("node"))
@@ -127,11 +127,11 @@ def _node(data: object, info: ValidationInfo) -> AnyNode:
         node = built(partial(meaning.make, **values), f"the node with `use: {use}`")
     else:
         values = validated(model_of_use(use, meaning), fields, reading)
-        node = _renamed(meaning, values.get("name", meaning.name))
+        node = _check_name(meaning, values.get("name", meaning.name))
     return with_graphs(node, {name: graph for name, graph in reading.agents.items() if graph})
 
 
-NODE: Final[TypeAdapter[AnyNode]] = TypeAdapter(Annotated[Any, PlainValidator(_node)])
+NODE: Final[TypeAdapter[AnyNode]] = TypeAdapter(Annotated[Any, PlainValidator(_make_node)])
 """Validates a node, including the nodes nested in it."""
 
 
@@ -143,11 +143,11 @@ def meaning_of(use: str, registry: Registry) -> NodeKind | AnyNode | None:
     """
     value = LIBRARY.get(use) or registry.get("node", use)
     if isinstance(value, type):
-        return _kind(use, value)
+        return _kind_of_class(use, value)
     return value if is_node(value) else None
 
 
-def _renamed(node: AnyNode, name: str) -> AnyNode:
+def _check_name(node: AnyNode, name: str) -> AnyNode:
     if node.name == name:
         return node
     if isinstance(node, Renamed):
@@ -167,7 +167,7 @@ def _named_model(use: str) -> Model:
 
 
 @cache
-def _kind(use: str, made: type) -> NodeKind:
+def _kind_of_class(use: str, made: type) -> NodeKind:
     """Build the `NodeKind` of a node class from its fields."""
     fields = dict(class_fields(made))
     if "use" in fields:
@@ -181,9 +181,9 @@ def _kind(use: str, made: type) -> NodeKind:
     if made is Function:
         # Required in files: the default would be any function registered under the node's name.
         fields["callback"] = True
-    forms = _forms(made, fields, is_library=made in LIBRARY.values())
+    forms = _forms_of_fields(made, fields, is_library=made in LIBRARY.values())
     needed = ["use", *[name for name, must in fields.items() if must]]
-    model = model_of(use, {"use": Literal[use], "name": Said, **forms}, needed, _summary(made))
+    model = model_of(use, {"use": Literal[use], "name": Said, **forms}, needed, _first_line(made))
     make = _left_by_name(made) if made in {Retrying, Fallback} else made
     return NodeKind(use, made, make, model, needs_name=needs_name)
 
@@ -214,12 +214,12 @@ def _outcomes_of(node: AnyNode, after: Iterable[object]) -> frozenset[type[Outco
     return frozenset(outcomes)
 
 
-def _record(made: type, *, is_library: bool) -> Form:
+def _form_of_record(made: type, *, is_library: bool) -> Form:
     """Return the pydantic type for instances of a class that occur as a node's parameters."""
     fields, short = dict(class_fields(made)), SHORT.get(made, "")
-    forms = _forms(made, fields, is_library=is_library)
+    forms = _forms_of_fields(made, fields, is_library=is_library)
     needed = [name for name, must in fields.items() if must]
-    model = model_of(made.__name__, forms, needed, _summary(made))
+    model = model_of(made.__name__, forms, needed, _first_line(made))
 
     def value_of(data: object, info: ValidationInfo) -> object:
         values = validated(model, mapping_of(data, short), context_of(info))
@@ -229,7 +229,9 @@ def _record(made: type, *, is_library: bool) -> Form:
     return Annotated[Any, PlainValidator(value_of, json_schema_input_type=written)]
 
 
-def _forms(made: type, fields: Mapping[str, bool], *, is_library: bool) -> dict[str, Form]:
+def _forms_of_fields(
+    made: type, fields: Mapping[str, bool], *, is_library: bool
+) -> dict[str, Form]:
     """Return the pydantic type of each field; `fields` maps each name to whether it is required.
 
     Raises:
@@ -267,7 +269,7 @@ def _form_of(annotation: Form, *, is_library: bool) -> Form | None:
     elif isinstance(annotation, type) and (
         dataclasses.is_dataclass(annotation) or issubclass(annotation, msgspec.Struct)
     ):
-        form = _record(annotation, is_library=is_library)
+        form = _form_of_record(annotation, is_library=is_library)
     return form
 
 
@@ -294,11 +296,11 @@ def class_fields(made: type) -> list[tuple[str, bool]]:
     ]
 
 
-def _summary(made: type) -> str:
+def _first_line(made: type) -> str:
     return (made.__doc__ or "").strip().partition("\n")[0]
 
 
-Part: TypeAlias = Annotated[Any, PlainValidator(_node), reference("node")]
+Part: TypeAlias = Annotated[Any, PlainValidator(_make_node), reference("node")]
 """A node nested in another node; without a `name`, it is named after its class."""
 
 FORMS: Final[Mapping[str, Form]] = {

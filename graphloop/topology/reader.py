@@ -70,7 +70,7 @@ def read_path(path: Path, registry: Registry, state_type: type[Any] | None = Non
     place = IncludePlace(own.parent, own, (own,))
     diagnostics = Diagnostics(str(path))
     reading = Reading(diagnostics, registry, state_type=state_type)
-    return _whole(diagnostics, lambda: _file(own, place, reading))
+    return _read_whole(diagnostics, lambda: _read_file(own, place, reading))
 
 
 def read_text(
@@ -86,10 +86,10 @@ def read_text(
     """
     diagnostics = Diagnostics(title)
     reading = Reading(diagnostics, registry, state_type=state_type)
-    return _whole(diagnostics, lambda: _text(text, IncludePlace(), reading))
+    return _read_whole(diagnostics, lambda: _read_text(text, IncludePlace(), reading))
 
 
-def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
+def _read_whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
     try:
         return read()
     except ParseError:
@@ -97,12 +97,12 @@ def _whole(diagnostics: Diagnostics, read: Callable[[], Document]) -> Document:
         raise AssertionError("the diagnostics hold the reason") from None
 
 
-def _file(path: Path, place: IncludePlace, reading: Reading) -> Document:
+def _read_file(path: Path, place: IncludePlace, reading: Reading) -> Document:
     content = bytes_of(path, reading.diagnostics)
-    return _text(content, place, reading, must_be_json=path.suffix == ".json")
+    return _read_text(content, place, reading, must_be_json=path.suffix == ".json")
 
 
-def _text(
+def _read_text(
     text: str | bytes, place: IncludePlace, reading: Reading, *, must_be_json: bool = False
 ) -> Document:
     diagnostics = reading.diagnostics
@@ -125,22 +125,22 @@ class _Reader:
 
     def document(self, keys: Model) -> Document:
         self._note_keys(keys)
-        agents = self._part("agents", self._agents, dict[str, AgentEntry]())
+        agents = self._read_key("agents", self._read_agents, dict[str, AgentEntry]())
         graphs = {name: agent.document and agent.document.graph for name, agent in agents.items()}
         self._reading = reading = replace(self._reading, agents=graphs)
-        values = {key: self._value(key) for key in FIELDS}
-        servers = self._part(
+        values = {key: self._validated(key) for key in FIELDS}
+        servers = self._read_key(
             "mcp", lambda value: read_servers(value, self._place, reading), Servers()
         )
-        nodes = self._part("nodes", lambda value: read_nodes(value, reading), Nodes())
-        rows = self._part("edges", lambda value: read_rows(value, nodes, reading), Rows())
-        start = self._start(values["start"], nodes)
-        rules = self._part("rules", self._rules, dict[TemporalRule, Mark]())
-        ignore = self._part("ignore", self._ignore, dict[tuple[str, str], str]())
+        nodes = self._read_key("nodes", lambda value: read_nodes(value, reading), Nodes())
+        rows = self._read_key("edges", lambda value: read_rows(value, nodes, reading), Rows())
+        start = self._read_start(values["start"], nodes)
+        rules = self._read_key("rules", self._read_rules, dict[TemporalRule, Mark]())
+        ignore = self._read_key("ignore", self._read_ignore, dict[tuple[str, str], str]())
         self._refuse_any()
         assert start is not None, "a start that is not known is a problem"
         document = Document(
-            graph=self._graph(values["name"], start, rows, rules),
+            graph=self._read_graph(values["name"], start, rows, rules),
             description=values["description"],
             instructions=values["instructions"],
             prompt=values["prompt"],
@@ -168,7 +168,7 @@ class _Reader:
         if entries is None:
             raise ParseError("a topology")
 
-    def _part(self, key: str, read: Callable[[Value], T], default: T) -> T:
+    def _read_key(self, key: str, read: Callable[[Value], T], default: T) -> T:
         """Return `read(value)` for the key's value; `default` if it is missing or unreadable."""
         entry = entry_at(self._tree, key)
         if entry is None:
@@ -178,15 +178,15 @@ class _Reader:
         except ParseError:
             return default
 
-    def _value(self, key: str) -> Form:
+    def _validated(self, key: str) -> Form:
         """Return the validated value of a key; an empty text if it is missing or unreadable."""
-        return self._part(key, lambda value: parse(FIELDS[key], value, self._reading, key), "")
+        return self._read_key(key, lambda value: parse(FIELDS[key], value, self._reading, key), "")
 
     def _refuse_any(self) -> None:
         if self._diagnostics.problems:
             raise ParseError("a part of it")
 
-    def _graph(
+    def _read_graph(
         self, name: str, start: AnyNode, rows: Rows, rules: dict[TemporalRule, Mark]
     ) -> NodeGraph[Any]:
         lines = {describe_rule(rule): mark.line for rule, mark in rules.items()}
@@ -207,26 +207,26 @@ class _Reader:
             fix = "take agents out, or hand them to each run (`given: true`)."
             self._diagnostics.note(self._tree.mark, problem, fix)
 
-    def _start(self, name: str, nodes: Nodes) -> AnyNode | None:
+    def _read_start(self, name: str, nodes: Nodes) -> AnyNode | None:
         if name and name not in nodes:
             problem = f"`start`: there is no node {name!r}.{self._diagnostics.nearest(name, nodes)}"
             mark = value_at(self._tree, ("start",)).mark
             self._diagnostics.note(mark, problem, "name one of the nodes.")
         return nodes.get(name)
 
-    def _agents(self, value: Value) -> dict[str, AgentEntry]:
+    def _read_agents(self, value: Value) -> dict[str, AgentEntry]:
         agents: dict[str, AgentEntry] = {}
         for entry in entries_of(value, self._reading, "agents"):
             if flaw := flaw_of(entry.key):
                 problem = f"{entry.key!r:.60} is not an agent's name: {flaw}."
                 self._diagnostics.note(entry.mark, problem, "choose another.")
             try:
-                agents[entry.key] = self._agent(entry)
+                agents[entry.key] = self._read_agent(entry)
             except ParseError:
                 agents[entry.key] = AgentEntry()  # References to it stay valid.
         return agents
 
-    def _agent(self, entry: Entry) -> AgentEntry:
+    def _read_agent(self, entry: Entry) -> AgentEntry:
         sources = [key for key in SOURCES if entry_at(entry.value, key)]
         if len(sources) != 1 and isinstance(entry.value, Fields):
             self._diagnostics.note(
@@ -244,33 +244,33 @@ class _Reader:
             inner = _Reader(self._place, reading, source)
             document = inner.document(GRAPH_KEYS)
         elif "include" in values:
-            document = self._included(values["include"], source.mark)
+            document = self._read_included(values["include"], source.mark)
         given = {key: values[key] for key in values.keys() - SOURCES}
         return AgentEntry(document, **given)
 
-    def _included(self, name: str, mark: Mark) -> Document:
+    def _read_included(self, name: str, mark: Mark) -> Document:
         path, place = self._place.find(name, mark, self._diagnostics)
         if path not in place.read:
             place.read[path] = None
             title = str(Path(self._diagnostics.file).parent / name)
             inner = Diagnostics(title, self._diagnostics.problems)
-            place.read[path] = _file(path, place, Reading(inner, self._reading.registry))
+            place.read[path] = _read_file(path, place, Reading(inner, self._reading.registry))
         document = place.read[path]
         if document is None:
             raise ParseError("it could not be read before")
         return document
 
-    def _items(self, value: Value, name: str) -> tuple[Value, ...]:
+    def _items_of(self, value: Value, name: str) -> tuple[Value, ...]:
         parse(LISTED, value, self._reading, name)
         return value.items if isinstance(value, Items) else ()
 
-    def _rules(self, value: Value) -> dict[TemporalRule, Mark]:
-        return read_rules(self._items(value, "rules"), self._diagnostics)
+    def _read_rules(self, value: Value) -> dict[TemporalRule, Mark]:
+        return read_rules(self._items_of(value, "rules"), self._diagnostics)
 
-    def _ignore(self, value: Value) -> dict[tuple[str, str], str]:
+    def _read_ignore(self, value: Value) -> dict[tuple[str, str], str]:
         """Return the reasons for ignoring findings, by node name and finding code."""
         reasons: dict[tuple[str, str], str] = {}
-        for item in self._items(value, "ignore"):
+        for item in self._items_of(value, "ignore"):
             try:
                 values = parse_fields(IGNORE, item, self._reading, "ignore")
             except ParseError:

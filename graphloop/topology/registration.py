@@ -83,19 +83,19 @@ class Registry:
                 f"registry.node: expected a new name, found {own!r}, a node of the library. "
                 "Fix: registry.node(…, name='…')"
             )
-        return self._keep("node", value, own)
+        return self._register("node", value, own)
 
     def predicate(self, function: T, /, *, name: str = "") -> T:
         """Register a function of (arguments, context) that gate rules can name in `when`."""
-        return self._keep("predicate", _callable(function), name)
+        return self._register("predicate", _check_callable(function), name)
 
     def function(self, function: T, /, *, name: str = "") -> T:
         """Register a function that nodes can name in `callback`; see `Graph.run(callbacks=…)`."""
-        return self._keep("function", _callable(function), name)
+        return self._register("function", _check_callable(function), name)
 
     def tool(self, tool: T, /, *, name: str = "") -> T:
         """Register a tool, or a function to use as a tool, and return it unchanged."""
-        return self._keep("tool", tool, name or getattr(tool, "name", ""))
+        return self._register("tool", tool, name or getattr(tool, "name", ""))
 
     def server(self, server: Server, /, *, name: str) -> Server:
         """Register the MCP server that files name under `mcp`, and return it unchanged.
@@ -112,7 +112,7 @@ class Registry:
                 f"registry.server: expected a server without options of its tools, found "
                 f"{', '.join(options)}. Fix: write them under `mcp` in the file."
             )
-        return self._keep("server", server, name)
+        return self._register("server", server, name)
 
     def get(self, category: Category, name: str) -> object | None:
         """Return the object that is registered under a name; None if the name is unknown."""
@@ -136,7 +136,7 @@ class Registry:
         finally:
             self._known = before
 
-    def _keep(self, category: Category, value: T, name: str) -> T:
+    def _register(self, category: Category, value: T, name: str) -> T:
         own = name or getattr(value, "__name__", "")
         if not isinstance(own, str) or not own.strip() or own == "<lambda>":
             raise ConfigError(
@@ -156,7 +156,7 @@ registry = Registry()
 """The default registry for reading topology files."""
 
 
-def _callable(function: T) -> T:
+def _check_callable(function: T) -> T:
     if not callable(function) or isinstance(function, type):
         raise ConfigError(f"expected a function, found {function!r:.80}")
     return function

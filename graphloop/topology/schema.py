@@ -55,14 +55,14 @@ INCLUDED: Final = {"type": "string", "pattern": r"\.(yaml|yml|json)$"}
 Schema: TypeAlias = dict[str, object]
 
 
-def _version(found: int) -> int:
+def _check_version(found: int) -> int:
     if found != VERSION:
         fix = f"write `graphloop: {VERSION}`, or install a newer graphloop."
         raise fault(f"`graphloop`: expected version {VERSION} of the form, found {found}.", fix)
     return found
 
 
-def _name(name: str) -> str:
+def _check_name(name: str) -> str:
     if (control := control_in(name)) is not None:
         raise fault(
             f"`name`: {name!r:.60} holds the control character {control!r}.", "leave it out."
@@ -70,7 +70,7 @@ def _name(name: str) -> str:
     return name
 
 
-def _pinned(value: object) -> object:
+def _check_pinned(value: object) -> object:
     """Return the name of a file, or the definitions of a list."""
     if isinstance(value, str):
         return value
@@ -81,7 +81,7 @@ def _pinned(value: object) -> object:
         raise fault(f"`pinned`: expected a file, or definitions of tools: {error}.", fix) from error
 
 
-def _approval(value: object) -> object:
+def _check_approval(value: object) -> object:
     is_list = isinstance(value, list)
     items = cast("list[object]", value) if is_list else []
     if isinstance(value, bool) or (is_list and all(isinstance(item, str) for item in items)):
@@ -103,14 +103,14 @@ MANY: Final[Form] = list
 """`list` without a static type: checkers reject `list[...]` of a type built at run time."""
 
 
-def _documented(forms: Mapping[str, tuple[Form, str]]) -> dict[str, Form]:
+def _with_descriptions(forms: Mapping[str, tuple[Form, str]]) -> dict[str, Form]:
     return {key: Annotated[form, Field(description=doc)] for key, (form, doc) in forms.items()}
 
 
-GRAPH_FORMS: Final = _documented(
+GRAPH_FORMS: Final = _with_descriptions(
     {
         "name": (
-            Annotated[Said, AfterValidator(_name)],
+            Annotated[Said, AfterValidator(_check_name)],
             "The graph's name in journals and diagrams.",
         ),
         "description": (Said, "What it is for."),
@@ -158,10 +158,10 @@ GRAPH_FORMS: Final = _documented(
 )
 NEEDED: Final = ("name", "start", "nodes", "edges")
 GRAPH: Final = model_of("graph", GRAPH_FORMS, NEEDED)
-VERSIONED: Final = _documented(
+VERSIONED: Final = _with_descriptions(
     {
         "graphloop": (
-            Annotated[Whole, AfterValidator(_version), WithJsonSchema({"const": VERSION})],
+            Annotated[Whole, AfterValidator(_check_version), WithJsonSchema({"const": VERSION})],
             f"The version of this form: {VERSION}.",
         )
     }
@@ -174,7 +174,7 @@ TOPOLOGY: Final = model_of(
 )
 AGENT: Final = model_of(
     "agent",
-    _documented(
+    _with_descriptions(
         {
             "include": (
                 Annotated[Said, WithJsonSchema(INCLUDED)],
@@ -193,12 +193,12 @@ AGENT: Final = model_of(
 
 SERVER: Final = model_of(
     "mcp server",
-    _documented(
+    _with_descriptions(
         {
             "pinned": (
                 Annotated[
                     Any,
-                    AfterValidator(_pinned),
+                    AfterValidator(_check_pinned),
                     WithJsonSchema(
                         {
                             "oneOf": [
@@ -224,7 +224,7 @@ SERVER: Final = model_of(
             "needs_approval": (
                 Annotated[
                     Any,
-                    AfterValidator(_approval),
+                    AfterValidator(_check_approval),
                     WithJsonSchema({"oneOf": [{"type": "boolean"}, NAMES]}),
                 ],
                 "true, or the server's names of the tools whose calls a person approves.",

@@ -44,7 +44,7 @@ def read_rows(value: Value, nodes: Nodes, reading: Reading) -> Rows:
             note(entry.mark, problem, "name one of the nodes, or add it to `nodes`.")
             continue
         try:
-            row = _row(entry, nodes, reading)
+            row = _read_row(entry, nodes, reading)
         except ParseError:
             continue
         if (node := nodes[entry.key]) is not None:
@@ -75,34 +75,34 @@ def made_graph(
     try:
         graph = Graph[Any](name, start, rows, state_type=reading.state_type)
     except GraphError as error:
-        marks = {f"node {entry.key!r}": entry.value.mark for entry in _entries(nodes)}
+        marks = {f"node {entry.key!r}": entry.value.mark for entry in _entries_of(nodes)}
         for problem in error.problems:
             mark = marks.get(problem.place, tree.mark)
             diagnostics.note(mark, f"{problem.place}: {problem.found}", problem.fix)
         raise ParseError("the table") from error
-    graph.source = TableSource(diagnostics.file, tree.mark.line, _lines(edges, graph), rules)
+    graph.source = TableSource(diagnostics.file, tree.mark.line, _line_numbers(edges, graph), rules)
     return graph
 
 
-def _lines(edges: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
+def _line_numbers(edges: Value, graph: Graph[Any]) -> Mapping[tuple[str, str], int]:
     """Return the line of each cell by (node, outcome), and of each row by (node, `""`)."""
     lines: dict[tuple[str, str], int] = {}
-    for entry in _entries(edges):
+    for entry in _entries_of(edges):
         lines[entry.key, ""] = entry.mark.line
-        written = {cell.key: cell.mark.line for cell in _entries(entry.value)}
+        written = {cell.key: cell.mark.line for cell in _entries_of(entry.value)}
         for outcome in map(outcome_name, graph.table[entry.key]):
             lines[entry.key, outcome] = written.get(outcome) or written[ELSE]
     return lines
 
 
-def _entries(value: Value) -> tuple[Entry, ...]:
+def _entries_of(value: Value) -> tuple[Entry, ...]:
     return value.entries if isinstance(value, Fields) else ()
 
 
-def _row(entry: Entry, nodes: Nodes, reading: Reading) -> Row:
+def _read_row(entry: Entry, nodes: Nodes, reading: Reading) -> Row:
     parse(ROW, entry.value, reading, entry.key)
-    node, cells = nodes[entry.key], _entries(entry.value)
-    targets = {cell.key: _target(cell, nodes, reading) for cell in cells}
+    node, cells = nodes[entry.key], _entries_of(entry.value)
+    targets = {cell.key: _read_target(cell, nodes, reading) for cell in cells}
     if node is None:
         return {}
     outcomes = {outcome_name(outcome): outcome for outcome in node.outcomes}
@@ -139,7 +139,7 @@ def _note_gaps(
         )
 
 
-def _target(cell: Entry, nodes: Nodes, reading: Reading) -> Target:
+def _read_target(cell: Entry, nodes: Nodes, reading: Reading) -> Target:
     """Return the target of an outcome; report an unknown target, and return END for it."""
     name = cell.value.value if isinstance(cell.value, Scalar) else None
     if name not in nodes and name != END.value:

@@ -87,23 +87,23 @@ def topology_text(document: Document, registry: Registry) -> str:
     if _is_too_deep(data):
         problem = f"its values stand more than {DEPTH_MAX} levels deep."
         fix = "give its agents files of their own, which include one another (`include`)."
-        raise _refused(document, problem, fix)
+        raise _cannot_write(document, problem, fix)
     text = yaml_of(data)
     try:
         copy = read_text(text, registry)
     except TopologyError as error:
         problems = [f"could not be read: {problem.found}" for problem in error.problems]
-        raise _refused(document, "; ".join(problems), CHANGE) from error
+        raise _cannot_write(document, "; ".join(problems), CHANGE) from error
     if copy != document:
         nodes = document.graph.nodes
         changed = [name for name, node in nodes.items() if copy.graph.nodes[name] != node]
         problem = f"reads back as another graph ({', '.join(changed) or 'its agents or rules'})."
         fix = "give the nodes an `__eq__` by their parameters, as dataclasses have."
-        raise _refused(document, problem, fix)
+        raise _cannot_write(document, problem, fix)
     return text
 
 
-def _refused(document: Document, problem: str, fix: str) -> GraphError:
+def _cannot_write(document: Document, problem: str, fix: str) -> GraphError:
     return GraphError(document.graph.name, [Problem("the file", problem, fix)])
 
 
@@ -134,10 +134,12 @@ def _graph_data(document: Document, registry: Registry, *, shortened: bool) -> d
         "prompt": document.prompt,
         "start": graph.start,
         "tools": [*document.listed_tools],
-        "mcp": {name: _data(server.plain, registry) for name, server in document.servers.items()},
+        "mcp": {
+            name: _plain_data(server.plain, registry) for name, server in document.servers.items()
+        },
         "agents": agents,
         "nodes": _nodes_data(document, registry),
-        "edges": {name: _row(row, shortened=shortened) for name, row in graph.table.items()},
+        "edges": {name: _row_data(row, shortened=shortened) for name, row in graph.table.items()},
         "rules": [{**rule} for rule in rules_to_data(document.rules)],
         "ignore": [
             {**({"node": node} if node else {}), "code": code, "reason": reason}
@@ -164,7 +166,7 @@ def _nodes_data(document: Document, registry: Registry) -> dict[str, Data]:
     return nodes
 
 
-def _row(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
+def _row_data(row: Mapping[type[Outcome], str], *, shortened: bool) -> dict[str, Data]:
     """Convert a row to data; with `shortened`, `else` replaces the last cells of equal target."""
     cells = [(outcome_name(outcome), target) for outcome, target in row.items()]
     at = len(cells)
@@ -198,7 +200,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     if not text.replace("\n", "").isprintable():
         # Double quotes allow escapes: YAML versions disagree on which characters break lines.
         style: str | None = '"'
@@ -210,12 +212,12 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
     return represent("tag:yaml.org,2002:str", text, style)
 
 
-def _mapping(dumper: yaml.SafeDumper, data: dict[str, Data]) -> yaml.Node:
+def _represent_mapping(dumper: yaml.SafeDumper, data: dict[str, Data]) -> yaml.Node:
     flat = not any(map(_has_table, data.values()))
     return dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=flat)
 
 
-def _listing(dumper: yaml.SafeDumper, data: list[Data]) -> yaml.Node:
+def _represent_list(dumper: yaml.SafeDumper, data: list[Data]) -> yaml.Node:
     flat = not any(isinstance(item, dict | list) for item in data)
     return dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=flat)
 
@@ -227,9 +229,9 @@ def _has_table(data: Data) -> bool:
     return isinstance(data, dict) and bool(data)
 
 
-_Dumper.add_representer(str, _text)
-_Dumper.add_representer(dict, _mapping)
-_Dumper.add_representer(list, _listing)
+_Dumper.add_representer(str, _represent_text)
+_Dumper.add_representer(dict, _represent_mapping)
+_Dumper.add_representer(list, _represent_list)
 
 
 def node_data(node: AnyNode, registry: Registry) -> dict[str, Data]:
@@ -238,12 +240,14 @@ def node_data(node: AnyNode, registry: Registry) -> dict[str, Data]:
     Raises:
         UnwritableError: a file cannot represent the node.
     """
-    data = _node(node, registry, is_part=False)
+    data = _node_data(node, registry, is_part=False)
     reading = Reading(Diagnostics("the node"), registry, graphs_run([node]))
     try:
         copy = NODE.validate_python({**data, "name": node.name}, context=reading)
     except ValidationError as error:
-        raise UnwritableError("; ".join(map(_reason, error.errors(include_url=False)))) from error
+        raise UnwritableError(
+            "; ".join(map(_why_invalid, error.errors(include_url=False)))
+        ) from error
     if copy != node:
         raise UnwritableError(
             f"{node!r:.80} cannot be written: its text, {data!r:.200}, reads back as another node. "
@@ -252,14 +256,14 @@ def node_data(node: AnyNode, registry: Registry) -> dict[str, Data]:
     return data
 
 
-def _reason(details: Mapping[str, Any]) -> str:
+def _why_invalid(details: Mapping[str, Any]) -> str:
     if details["type"] == FAULT:
         return f"{details['msg']} {details['ctx']['fix']}"
     place = ".".join(map(str, details["loc"]))
     return f"`{place}`: {details['msg']}, found {details['input']!r:.60}"
 
 
-def _node(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data]:
+def _node_data(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data]:
     """Convert a node to data; include its name only if it is nested in another node."""
     plain = node.node if isinstance(node, NodeWithGraphs) else node
     name = str(getattr(plain, "name", ""))
@@ -269,9 +273,9 @@ def _node(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data
             if type(plain) is meaning.made:
                 return {
                     "use": use,
-                    **_parameters(plain, name, meaning, registry, is_part=is_part),
+                    **_parameter_data(plain, name, meaning, registry, is_part=is_part),
                 }
-        elif meaning is not None and plain in (meaning, _as(meaning, name)):
+        elif meaning is not None and plain in (meaning, _under_name(meaning, name)):
             return {"use": use, "name": name} if is_part and meaning.name != name else {"use": use}
     raise UnwritableError(
         f"{type(plain).__name__} {name!r} is made in Python and is not registered, so no file "
@@ -279,21 +283,21 @@ def _node(node: AnyNode, registry: Registry, *, is_part: bool) -> dict[str, Data
     )
 
 
-def _as(node: AnyNode, name: str) -> AnyNode:
+def _under_name(node: AnyNode, name: str) -> AnyNode:
     return node.renamed(name) if isinstance(node, Renamed) else node
 
 
-def _parameters(
+def _parameter_data(
     node: AnyNode, name: str, kind: NodeKind, registry: Registry, *, is_part: bool
 ) -> dict[str, Data]:
     keys = {key: key in kind.model.needed for key in kind.model.forms if key != "use"}
     if is_part:
-        return _fields(node, kind.make, {**keys, "name": False}, registry)
+        return _field_data(node, kind.make, {**keys, "name": False}, registry)
     del keys["name"]
-    return _fields(node, partial(kind.make, name=name), keys, registry)
+    return _field_data(node, partial(kind.make, name=name), keys, registry)
 
 
-def _fields(
+def _field_data(
     value: object, make: Callable[..., object], keys: Mapping[str, bool], registry: Registry
 ) -> dict[str, Data]:
     """Convert an object's parameters to data; leave out optional parameters at their defaults.
@@ -304,44 +308,45 @@ def _fields(
     written: dict[str, Data] = {}
     for key, must in keys.items():
         without = {other: inner for other, inner in values.items() if other != key}
-        if not must and _makes(make, without, value):
+        if not must and _makes_same(make, without, value):
             values = without
             continue
         try:
-            written[key] = _data(values[key], registry, key)
+            written[key] = _plain_data(values[key], registry, key)
         except UnwritableError as error:
             raise UnwritableError(f"`{key}`: {error}") from error
     return written
 
 
-def _makes(make: Callable[..., object], values: Mapping[str, object], value: object) -> bool:
+def _makes_same(make: Callable[..., object], values: Mapping[str, object], value: object) -> bool:
     try:
         return bool(make(**values) == value)
     except (ConfigError, TypeError):
         return False
 
 
-def _data(value: object, registry: Registry, key: str = "") -> Data:
+def _plain_data(value: object, registry: Registry, key: str = "") -> Data:
     """Convert a Python value to plain data; `key` is the name of its parameter."""
     if value is None or isinstance(value, bool | str):
         return value
     if isinstance(value, int | float):
-        return _number(value)
+        return _plain_number(value)
     if isinstance(value, Mapping):
         entries = cast("Mapping[object, object]", value)  # isinstance leaves its types open.
         return {
-            str(_data(name, registry)): _data(inner, registry) for name, inner in entries.items()
+            str(_plain_data(name, registry)): _plain_data(inner, registry)
+            for name, inner in entries.items()
         }
     if isinstance(value, tuple | list | frozenset):
         if key == "caps":
-            return _data(dict(cast("Iterable[tuple[object, object]]", value)), registry)
-        items = [_data(item, registry) for item in cast("Iterable[object]", value)]
+            return _plain_data(dict(cast("Iterable[tuple[object, object]]", value)), registry)
+        items = [_plain_data(item, registry) for item in cast("Iterable[object]", value)]
         items = sorted(items, key=str) if isinstance(value, frozenset) else items
-        return _single(items) if key == "after" else items
+        return _single_or_list(items) if key == "after" else items
     return _object_data(value, registry)
 
 
-def _single(items: list[Data]) -> Data:
+def _single_or_list(items: list[Data]) -> Data:
     return items[0] if len(items) == 1 else items
 
 
@@ -352,20 +357,20 @@ def _object_data(value: object, registry: Registry) -> Data:
         return outcome_name(cast("type[Outcome]", value))
     if isinstance(value, Rule):
         options = {"when": value.condition, "ttl_s": value.ttl_s, "reason": value.reason}
-        kept = {name: _data(option, registry) for name, option in options.items() if option}
-        return {value.verdict: _single([*value.tools]), **kept}
+        kept = {name: _plain_data(option, registry) for name, option in options.items() if option}
+        return {value.verdict: _single_or_list([*value.tools]), **kept}
     if is_node(value):
-        return _node(value, registry, is_part=True)
+        return _node_data(value, registry, is_part=True)
     if word := STOP_WORDS.get(made):
-        return {word: _data(getattr(value, class_fields(made)[0][0]), registry)}
+        return {word: _plain_data(getattr(value, class_fields(made)[0][0]), registry)}
     if not dataclasses.is_dataclass(made) and not issubclass(made, msgspec.Struct):
         raise UnwritableError(f"{value!r:.60} has no form in a file")
-    written = _fields(value, made, dict(class_fields(made)), registry)
+    written = _field_data(value, made, dict(class_fields(made)), registry)
     short = SHORT.get(made, "")
     return written[short] if [*written] == [short] else written
 
 
-def _number(number: float) -> int | float:
+def _plain_number(number: float) -> int | float:
     """Return a number as an int if it has no fraction.
 
     Raises:

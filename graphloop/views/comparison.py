@@ -27,7 +27,7 @@ def changes_picture(before: NodeGraph[S], after: NodeGraph[S], comparison: Compa
 
     If `after` lost a guarantee, the transitions of a run that shows the first loss are numbered.
     """
-    drawn = picture(after, _marks(comparison))
+    drawn = picture(after, _marks_of(comparison))
     ids = {**drawn.ids}
     gone: list[Shape] = []
     for name in comparison.nodes_removed:
@@ -38,17 +38,19 @@ def changes_picture(before: NodeGraph[S], after: NodeGraph[S], comparison: Compa
     for row in comparison.rows_removed:
         rows.setdefault((ids[row.source], ids[row.target]), []).append(Word(row.outcome, "(gone)"))
     removed = [Stroke(*pair, tuple(words), "side", "removed") for pair, words in rows.items()]
-    kept = _apart(drawn, after, {(row.source, row.outcome) for row in comparison.rows_added})
+    kept = _split_new_edges(
+        drawn, after, {(row.source, row.outcome) for row in comparison.rows_added}
+    )
     shapes = (*drawn.shapes[:-1], *gone, drawn.shapes[-1])
     return replace(drawn, shapes=shapes, strokes=(*kept, *removed))
 
 
-def _marks(comparison: Comparison) -> Marks:
+def _marks_of(comparison: Comparison) -> Marks:
     was = {(row.source, row.outcome): row.target for row in comparison.rows_removed}
     added = [(row.source, row.outcome) for row in comparison.rows_added]
     words = {way: f"(was {was[way]})" if way in was else "(new)" for way in added}
     tones: dict[Way, Tone] = {}
-    for way, numbers in _numbered(comparison).items():
+    for way, numbers in _number_transitions(comparison).items():
         words[way] = f"{words.get(way, '')} [{numbers}]".strip()
         tones[way] = "strong"
     tones |= dict.fromkeys(added, "added")
@@ -66,7 +68,7 @@ def _marks(comparison: Comparison) -> Marks:
     )
 
 
-def _numbered(comparison: Comparison) -> dict[Way, str]:
+def _number_transitions(comparison: Comparison) -> dict[Way, str]:
     """Map each transition of the run that shows the first lost guarantee to its step numbers."""
     numbers: dict[Way, str] = {}
     losses = (loss for loss in comparison.changes if loss.effect == "weaker" and loss.outcomes)
@@ -76,7 +78,7 @@ def _numbered(comparison: Comparison) -> dict[Way, str]:
     return numbers
 
 
-def _apart(drawn: Picture, graph: NodeGraph[S], added: set[Way]) -> Iterator[Stroke]:
+def _split_new_edges(drawn: Picture, graph: NodeGraph[S], added: set[Way]) -> Iterator[Stroke]:
     """Yield the edges of a picture; an edge with old and added outcomes becomes two edges."""
     for stroke, line in zip(drawn.strokes, lines(graph), strict=True):
         words = [*zip(stroke.words, [way in added for way in line.ways], strict=True)]

@@ -71,14 +71,14 @@ def dot_of(drawn: Picture, theme: Theme = LIGHT) -> str:
     page = theme.page if theme.page.isalpha() else f'"{theme.page}"'
     head = _HEAD.format(page=page, ink=theme.ink, line=theme.line)
     statements = [
-        f"label={_quoted(drawn.title)}",
-        *_parts(drawn, theme),
-        *_legend(drawn, theme),
+        f"label={_quote(drawn.title)}",
+        *_graph_statements(drawn, theme),
+        *_legend_statements(drawn, theme),
     ]
     return head + "".join(f"  {statement}\n" for statement in statements) + "}\n"
 
 
-def _parts(plain: Picture, theme: Theme) -> Iterator[str]:
+def _graph_statements(plain: Picture, theme: Theme) -> Iterator[str]:
     """Yield the DOT statements for a graph's nodes and edges, and a frame for each child graph."""
     drawn = with_badges(plain)
     spine = {line.source for line in drawn.strokes if line.role in {"main", "closing"}}
@@ -89,30 +89,30 @@ def _parts(plain: Picture, theme: Theme) -> Iterator[str]:
     )
     for shape in drawn.shapes:
         if shape.kind is None:
-            yield _end(shape, theme, group)
+            yield _end_statement(shape, theme, group)
         else:
-            yield _node(shape, shape.kind, theme, group if shape.id in spine else "")
+            yield _node_statement(shape, shape.kind, theme, group if shape.id in spine else "")
     for shape in drawn.shapes:
         if shape.notes and shape.kind is not None:
-            yield from _slip(shape, shape.kind, theme)
+            yield from _note_statements(shape, shape.kind, theme)
     yield f"{drawn.prefix}first -> {drawn.start} [weight=100 penwidth=1.6]"
     has_boxes = any(shape.details for shape in drawn.shapes)
     for stroke in drawn.strokes:
-        sides = "" if drawn.prefix else _sides(stroke, has_boxes=has_boxes)
+        sides = "" if drawn.prefix else _side_attributes(stroke, has_boxes=has_boxes)
         # The spaces keep the label away from its edge.
-        label = "\\n".join(f"  {_escaped(str(word))}  " for word in stroke.words)
-        look = f'label="{label}"{_LINES[stroke.role]}{sides}{_tone(stroke.tone, theme)}'
+        label = "\\n".join(f"  {_escape(str(word))}  " for word in stroke.words)
+        look = f'label="{label}"{_LINES[stroke.role]}{sides}{_tone_attributes(stroke.tone, theme)}'
         yield f"{stroke.source} -> {stroke.target} [{look}]"
     for inner in drawn.inner:
-        yield from _frame(inner.owner, inner.picture, theme)
+        yield from _child_frame(inner.owner, inner.picture, theme)
 
 
-def _frame(owner: str, child: Picture, theme: Theme) -> Iterator[str]:
+def _child_frame(owner: str, child: Picture, theme: Theme) -> Iterator[str]:
     """Yield the DOT statements for a framed child graph and the edge from the node that runs it."""
     yield f"subgraph cluster_{child.prefix}box {{"
     # A smaller margin would leave the label of the outermost edge outside the frame.
-    yield f'  label={_quoted(child.title)} fontsize=12 style=rounded margin=64 color="{theme.line}"'
-    yield from (f"  {part}" for part in _parts(child, theme))
+    yield f'  label={_quote(child.title)} fontsize=12 style=rounded margin=64 color="{theme.line}"'
+    yield from (f"  {part}" for part in _graph_statements(child, theme))
     yield "}"
     outline = theme.palette["graph"][1]
     yield (
@@ -121,17 +121,17 @@ def _frame(owner: str, child: Picture, theme: Theme) -> Iterator[str]:
     )
 
 
-def _end(shape: Shape, theme: Theme, group: str) -> str:
+def _end_statement(shape: Shape, theme: Theme, group: str) -> str:
     label = _label(shape.words)
     label = label if label == "END" else f'"{label}"'
     return (
         f"{shape.id} [label={label} shape=doublecircle "
         f'margin=0.02 fontsize=10 fillcolor="{theme.paper}" color="{theme.line}"{group} '
-        f"ordering=out{_tone(shape.tone, theme, node='filled,')}]"
+        f"ordering=out{_tone_attributes(shape.tone, theme, node='filled,')}]"
     )
 
 
-def _node(shape: Shape, kind: Look, theme: Theme, group: str) -> str:
+def _node_statement(shape: Shape, kind: Look, theme: Theme, group: str) -> str:
     label, outline = _label(shape.lines), _SHAPES[kind]
     margin = f' margin="{_MARGINS[kind]}"' if kind in _MARGINS else ""
     if shape.details:
@@ -139,28 +139,28 @@ def _node(shape: Shape, kind: Look, theme: Theme, group: str) -> str:
         outline = outline if kind in _WIDE else "shape=box"
         margin = ' margin="0.18,0.12"'
     shade = f' fillcolor="{theme.shade}"' if shape.is_shaded else ""
-    tone = _tone(shape.tone, theme, node="filled,")
-    fill = _colours(kind, theme)
+    tone = _tone_attributes(shape.tone, theme, node="filled,")
+    fill = _colour_attributes(kind, theme)
     return f'{shape.id} [label="{label}" {outline} {fill}{margin}{group}{shade}{tone}]'
 
 
-def _slip(shape: Shape, kind: Look, theme: Theme) -> Iterator[str]:
+def _note_statements(shape: Shape, kind: Look, theme: Theme) -> Iterator[str]:
     """Yield the DOT statements for the note box beside a node."""
     slip = f"note_{shape.id}"
     yield (
         f'{slip} [label="{_left_aligned(shape.notes)}" shape=note fontsize=10 height=0.2 '
-        f'margin="0.1,0.05" {_colours(kind, theme)}]'
+        f'margin="0.1,0.05" {_colour_attributes(kind, theme)}]'
     )
     yield f"{{rank=same; {shape.id}; {slip}}}"
     yield f'{shape.id} -> {slip} [arrowhead=none style=dotted color="{theme.palette[kind][1]}"]'
 
 
-def _colours(kind: Look, theme: Theme) -> str:
+def _colour_attributes(kind: Look, theme: Theme) -> str:
     fill, outline = theme.palette[kind]
     return f'fillcolor="{fill}" color="{outline}"'
 
 
-def _tone(tone: Tone | None, theme: Theme, *, node: str = "") -> str:
+def _tone_attributes(tone: Tone | None, theme: Theme, *, node: str = "") -> str:
     """Return the DOT attributes by which a tone changes the look of a node or an edge."""
     if tone is None:
         return ""
@@ -175,7 +175,7 @@ def _tone(tone: Tone | None, theme: Theme, *, node: str = "") -> str:
     return f"{ink} penwidth=2.6"
 
 
-def _sides(stroke: Stroke, *, has_boxes: bool) -> str:
+def _side_attributes(stroke: Stroke, *, has_boxes: bool) -> str:
     """Return the DOT attributes for the sides of the nodes at which an edge begins and ends."""
     if stroke.role == "closing":
         return " tailport=e headport=e"
@@ -184,7 +184,7 @@ def _sides(stroke: Stroke, *, has_boxes: bool) -> str:
     return " tailport=w" if beside else ""
 
 
-def _legend(drawn: Picture, theme: Theme) -> Iterator[str]:
+def _legend_statements(drawn: Picture, theme: Theme) -> Iterator[str]:
     """Yield the DOT statements of the legend: the drawn kinds below END, then the edge styles."""
     used: list[Look] = [kind for kind in theme.palette if kind in drawn.kinds]
     yield "subgraph cluster_legend {"
@@ -195,7 +195,7 @@ def _legend(drawn: Picture, theme: Theme) -> Iterator[str]:
     yield '  node [fontsize=9 height=0.26 width=0.4 margin="0.05,0.03"]'
     for kind in used:
         margin = " margin=0" if kind in _MARGINS else ""
-        colours = _colours(kind, theme)
+        colours = _colour_attributes(kind, theme)
         yield f'  kind_{kind} [label="{kind}" {_SHAPES[kind]} {colours}{margin}]'
     yield "}"
     for kind in used:
@@ -203,17 +203,17 @@ def _legend(drawn: Picture, theme: Theme) -> Iterator[str]:
 
 
 def _label(words: tuple[str, ...]) -> str:
-    return "\\n".join(map(_escaped, words))
+    return "\\n".join(map(_escape, words))
 
 
 def _left_aligned(words: tuple[str, ...]) -> str:
-    return "".join(f"{_escaped(line)}\\l" for line in words)
+    return "".join(f"{_escape(line)}\\l" for line in words)
 
 
-def _quoted(text: str) -> str:
-    return f'"{_escaped(text)}"'
+def _quote(text: str) -> str:
+    return f'"{_escape(text)}"'
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Escape a text for a quoted DOT label: quotes, backslashes and the `&` of HTML entities."""
     return visible(text).replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')

@@ -66,7 +66,7 @@ def lines(graph: NodeGraph[S]) -> tuple[Line, ...]:
         outcomes.setdefault((edge.source, edge.target), []).append(edge.outcome)
     path = _main_path(graph)
     return tuple(
-        Line(source, target, tuple(names), _role(source, target, names, path))
+        Line(source, target, tuple(names), _edge_role(source, target, names, path))
         for (source, target), names in outcomes.items()
     )
 
@@ -81,10 +81,10 @@ def notes(node: Node[S, Outcome], placed: Collection[str] = ()) -> tuple[str, ..
     if node.kind == "execute":
         return tuple([f"{name} {ANYWHERE}" for name in sorted(placed)])
     where = getattr(getattr(node, "kernel", node), "place", "here")
-    return (*_notes(node), *([ANYWHERE] if where == "anywhere" else ()))
+    return (*_node_notes(node), *([ANYWHERE] if where == "anywhere" else ()))
 
 
-def _notes(node: Node[S, Outcome]) -> tuple[str, ...]:
+def _node_notes(node: Node[S, Outcome]) -> tuple[str, ...]:
     if isinstance(node, Gate):
         return describe(node.rules) if node.rules else ()
     if isinstance(node, Verify):
@@ -121,7 +121,7 @@ def visible(text: str) -> str:
     surrogates, changes of writing direction and noncharacters become U+FFFD. So a name stays on
     one line and cannot look like another name (CVE-2021-42574, "Trojan Source").
     """
-    return text if text.isascii() and text.isprintable() else "".join(map(_visible, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_visible_sign, text))
 
 
 def _main_path(graph: NodeGraph[S]) -> dict[str, str]:
@@ -142,7 +142,7 @@ def _main_path(graph: NodeGraph[S]) -> dict[str, str]:
     return path
 
 
-def _role(source: str, target: str, outcomes: list[str], path: dict[str, str]) -> Role:
+def _edge_role(source: str, target: str, outcomes: list[str], path: dict[str, str]) -> Role:
     is_last = source == next(reversed(path), "")
     if path.get(source) == target:
         return "closing" if is_last and target in path else "main"
@@ -151,7 +151,7 @@ def _role(source: str, target: str, outcomes: list[str], path: dict[str, str]) -
     return "leaving" if is_last and target == "END" else "side"
 
 
-def _visible(character: str) -> str:
+def _visible_sign(character: str) -> str:
     code, category = ord(character), unicodedata.category(character)
     if category == "Cc" and code <= 0x7F:
         return chr(0x2400 + code) if code < 0x20 else "\u2421"

@@ -118,26 +118,26 @@ _DRAW: Final[Mapping[Level, Callable[[NodeGraph[Any], Marks, str], Picture]]] = 
 def details(node: Node[S, Outcome], placed: Collection[str] = ()) -> Iterator[str]:
     """Yield text lines about a node: its kind, its contract, its notes and its outcomes' fields."""
     yield f"{node.kind}: {type(node).__name__}"
-    for line in _facts(node, placed):
-        yield from _broken(line)
+    for line in _node_facts(node, placed):
+        yield from _break_line(line)
 
 
-def _facts(node: Node[S, Outcome], placed: Collection[str]) -> Iterator[str]:
+def _node_facts(node: Node[S, Outcome], placed: Collection[str]) -> Iterator[str]:
     contract = contract_of(node)
     if contract is None:
         yield "promises nothing"
     else:
-        yield from _effects(contract)
-        yield from _data(contract)
-        yield from _caps(contract)
-        yield from map(_child, contract.children)
+        yield from _effect_facts(contract)
+        yield from _field_facts(contract)
+        yield from _cap_facts(contract)
+        yield from map(_child_fact, contract.children)
     yield from notes(node, placed)
     for outcome in sorted(node.outcomes, key=outcome_name):
-        if values := _fields(outcome):
+        if values := _outcome_fields(outcome):
             yield f"{outcome_name(outcome)}({values})"
 
 
-def _effects(contract: Contract) -> Iterator[str]:
+def _effect_facts(contract: Contract) -> Iterator[str]:
     if contract.model_calls is None:
         yield "may ask models any number of times"
     elif contract.model_calls:
@@ -149,7 +149,7 @@ def _effects(contract: Contract) -> Iterator[str]:
         yield "may wait for a person"
 
 
-def _data(contract: Contract) -> Iterator[str]:
+def _field_facts(contract: Contract) -> Iterator[str]:
     written = None if contract.writes is None else contract.fields_written
     for verb, names in (("reads", contract.reads), ("writes", written)):
         if names is None:
@@ -158,14 +158,14 @@ def _data(contract: Contract) -> Iterator[str]:
             yield f"{verb} {', '.join(sorted(names))}"
 
 
-def _caps(contract: Contract) -> Iterator[str]:
+def _cap_facts(contract: Contract) -> Iterator[str]:
     for outcome, cap in sorted(contract.caps.items(), key=lambda item: outcome_name(item[0])):
         times = "never" if cap.never else f"at most {cap.times:,}x"
         since = f" in a {'/'.join(sorted(cap.resets))}" if cap.resets and not cap.never else ""
         yield f"{outcome_name(outcome)} {times}{since}"
 
 
-def _child(child: ChildContract) -> str:
+def _child_fact(child: ChildContract) -> str:
     runs = "any number of times" if child.runs is None else f"{child.runs:,}x"
     words = [f"runs {child.name}" if child.runs == 1 else f"runs {child.name} {runs} at most"]
     if child.many:
@@ -180,18 +180,18 @@ def _child(child: ChildContract) -> str:
     return ", ".join(words)
 
 
-def _fields(outcome: type[Outcome]) -> str:
+def _outcome_fields(outcome: type[Outcome]) -> str:
     """Return the fields of an outcome with their types, as text; empty if it has no fields."""
     if not is_dataclass(outcome):
         return ""
-    return ", ".join(f"{field.name}: {_type(field.type)}" for field in fields(outcome))
+    return ", ".join(f"{field.name}: {_type_name(field.type)}" for field in fields(outcome))
 
 
-def _type(annotation: object) -> str:
+def _type_name(annotation: object) -> str:
     return annotation.__name__ if isinstance(annotation, type) else str(annotation)
 
 
-def _broken(line: str) -> Iterator[str]:
+def _break_line(line: str) -> Iterator[str]:
     """Split a line at its commas into rows of at most `_WIDTH` characters, where possible."""
     row = ""
     for word in line.split(", "):

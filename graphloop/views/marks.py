@@ -77,7 +77,7 @@ class Tally:
     @property
     def spent(self) -> str:
         """The time, tokens and money as text; zeros are left out."""
-        return ", ".join(_spent(self))
+        return ", ".join(_spent_words(self))
 
 
 @final
@@ -142,7 +142,7 @@ def total(tallies: Iterable[Tally]) -> Tally:
     return sum(tallies, Tally())
 
 
-def _spent(tally: Tally) -> Iterator[str]:
+def _spent_words(tally: Tally) -> Iterator[str]:
     seconds = tally.seconds
     if 0.001 <= seconds < 1:
         yield f"{seconds * 1000:.0f} ms"

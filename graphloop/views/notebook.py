@@ -41,9 +41,11 @@ def notebook_bundle(value: NodeGraph[Any] | Report | Bound | Comparison) -> Mime
     result holds no graph, so it gives its text only.
     """
     if isinstance(value, NodeGraph):
-        return {_TEXT: repr(value), **_svg(lambda: picture(value))}
+        return {_TEXT: repr(value), **_draw_svg(lambda: picture(value))}
     graphs = value.subject.graphs
-    return _beside(str(value), _svg(lambda: _proof_picture(value, graphs)) if graphs else {})
+    return _words_and_picture(
+        str(value), _draw_svg(lambda: _proof_picture(value, graphs)) if graphs else {}
+    )
 
 
 def run_bundle(
@@ -59,16 +61,16 @@ def run_bundle(
         typed: converts the user's state in the journal's events to the graph's state type.
     """
     if graph is None:
-        return _beside(words, {})
+        return _words_and_picture(words, {})
     try:
-        events = _journal(store, run_id)
+        events = _load_journal(store, run_id)
         marks = trace_marks(graph, [run_trace(graph, events, typed=typed)])
     except Exception:  # noqa: BLE001 - a store that cannot be read must not hide the result
         marks = Marks(title="its journal cannot be read here")
-    return _beside(words, _svg(lambda: picture(graph, marks)))
+    return _words_and_picture(words, _draw_svg(lambda: picture(graph, marks)))
 
 
-def _journal(store: Store, run_id: str) -> Sequence[Event]:
+def _load_journal(store: Store, run_id: str) -> Sequence[Event]:
     """Load a journal from a synchronous caller, in a thread, because a notebook's loop runs."""
 
     async def load() -> Sequence[Event]:
@@ -105,7 +107,7 @@ def _bound_marks(bound: Bound) -> Marks:
     )
 
 
-def _svg(draw: Callable[[], Picture]) -> MimeBundle:
+def _draw_svg(draw: Callable[[], Picture]) -> MimeBundle:
     """Return a picture as SVG, in a mapping that is empty if no program can draw it."""
     try:
         return {_SVG: rendered(draw(), ".svg")}
@@ -113,7 +115,7 @@ def _svg(draw: Callable[[], Picture]) -> MimeBundle:
         return {}
 
 
-def _beside(words: str, drawn: MimeBundle) -> MimeBundle:
+def _words_and_picture(words: str, drawn: MimeBundle) -> MimeBundle:
     """Return words and a picture, also together as HTML.
 
     The picture is an image in the HTML, since a notebook that is not trusted shows no inline SVG.

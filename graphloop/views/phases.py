@@ -48,12 +48,12 @@ class Box:
 def phases(graph: NodeGraph[S]) -> tuple[Box, ...]:
     """Group the nodes of a graph into boxes, and return the boxes in the order of the table."""
     pairs = [(edge.source, edge.target) for edge in graph.edges if edge.target != "END"]
-    speakers = _speakers(graph)
+    speakers = _speaking_agents(graph)
     loops = _with_appends(graph, list(strong_components(graph.nodes, pairs)), speakers)
     if len(loops) > 1:
-        return tuple(_boxes(graph, loops))
+        return tuple(_boxes_of(graph, loops))
     kinds = _with_appends(graph, _by_kind(graph, speakers), speakers)
-    return tuple(_boxes(graph, kinds if len(kinds) > 1 else [(name,) for name in graph.nodes]))
+    return tuple(_boxes_of(graph, kinds if len(kinds) > 1 else [(name,) for name in graph.nodes]))
 
 
 def inside(graph: NodeGraph[S], boxes: Sequence[Box]) -> tuple[tuple[Edge, ...], ...]:
@@ -70,11 +70,11 @@ def phase_picture(graph: NodeGraph[Any], marks: Marks, prefix: str) -> Picture:
     ids = {name: f"{prefix}n{number}" for number, box in enumerate(boxes) for name in box.nodes}
     ids["END"] = f"{prefix}last"
     shapes = [
-        _shape(graph, box, [(edge.source, edge.outcome) for edge in edges], marks, ids)
+        _box_shape(graph, box, [(edge.source, edge.outcome) for edge in edges], marks, ids)
         for box, edges in zip(boxes, inside(graph, boxes), strict=True)
     ]
     every = (*shapes, end_shape(marks, ids["END"]))
-    strokes, title = tuple(_strokes(graph, marks, ids)), marks.titled(graph.name)
+    strokes, title = tuple(_box_edges(graph, marks, ids)), marks.titled(graph.name)
     return Picture(title, ids[graph.start], every, strokes, ids, prefix=prefix)
 
 
@@ -100,7 +100,7 @@ def _with_appends(
     return [(*group, *appends.get(group[0], ())) for group in groups if group[0] not in follows]
 
 
-def _speakers(graph: NodeGraph[S]) -> Mapping[str, str]:
+def _speaking_agents(graph: NodeGraph[S]) -> Mapping[str, str]:
     """Map each append node to its agent, if an agent is the only node that leads to it."""
     sources: dict[str, set[str]] = {}
     for edge in graph.edges:
@@ -114,7 +114,7 @@ def _speakers(graph: NodeGraph[S]) -> Mapping[str, str]:
     }
 
 
-def _boxes(graph: NodeGraph[S], groups: Sequence[Group]) -> Iterator[Box]:
+def _boxes_of(graph: NodeGraph[S], groups: Sequence[Group]) -> Iterator[Box]:
     taken = {*graph.nodes}
     for group in groups:
         first = graph.nodes[group[0]]
@@ -122,18 +122,18 @@ def _boxes(graph: NodeGraph[S], groups: Sequence[Group]) -> Iterator[Box]:
         if len(group) == 1 or (first.kind == "graph" and kinds <= {"graph", "append"}):
             yield Box(first.name, first.kind, group)
         elif len(kinds) == 1:
-            yield Box(_free(first.kind, taken), first.kind, group)
+            yield Box(_free_name(first.kind, taken), first.kind, group)
         else:
-            yield Box(_free(f"{_entry(graph, group)} loop", taken), "loop", group)
+            yield Box(_free_name(f"{_entry_node(graph, group)} loop", taken), "loop", group)
 
 
-def _entry(graph: NodeGraph[S], group: Group) -> str:
+def _entry_node(graph: NodeGraph[S], group: Group) -> str:
     """Return the first node of a group that a transition from outside, or the start, leads to."""
     into = {edge.target for edge in graph.edges if edge.source not in group} | {graph.start}
     return next((name for name in group if name in into), group[0])
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free_name(name: str, taken: set[str]) -> str:
     """Return `name`, with a number if it is in `taken`, and add the result to `taken`."""
     names = (name if number == 1 else f"{name} {number}" for number in count(1))
     free = next(candidate for candidate in names if candidate not in taken)
@@ -141,7 +141,7 @@ def _free(name: str, taken: set[str]) -> str:
     return free
 
 
-def _shape(
+def _box_shape(
     graph: NodeGraph[S], box: Box, within: Sequence[Way], marks: Marks, ids: Mapping[str, str]
 ) -> Shape:
     shape_id, slip = (
@@ -171,11 +171,11 @@ def _shape(
         tuple(slip),
         loudest(tones),
         shaded,
-        tuple(_details(box, marks, within, moved.count if moved.times else "")),
+        tuple(_box_lines(box, marks, within, moved.count if moved.times else "")),
     )
 
 
-def _details(box: Box, marks: Marks, within: Sequence[Way], moved: str) -> Iterator[str]:
+def _box_lines(box: Box, marks: Marks, within: Sequence[Way], moved: str) -> Iterator[str]:
     """Yield the text lines of a box: its nodes, its count of inner transitions, and their marks."""
     if box.nodes != (box.name,):
         for first in range(0, len(box.nodes), _NAMES_A_ROW):
@@ -192,7 +192,7 @@ def _details(box: Box, marks: Marks, within: Sequence[Way], moved: str) -> Itera
             yield f"{source} {outcome} {words}"
 
 
-def _strokes(graph: NodeGraph[S], marks: Marks, ids: Mapping[str, str]) -> Iterator[Stroke]:
+def _box_edges(graph: NodeGraph[S], marks: Marks, ids: Mapping[str, str]) -> Iterator[Stroke]:
     """Yield an edge for each pair of boxes, with all outcomes that lead from one to the other."""
     roles: dict[tuple[str, str], list[Role]] = {}
     ways: dict[tuple[str, str], list[Way]] = {}
@@ -203,10 +203,10 @@ def _strokes(graph: NodeGraph[S], marks: Marks, ids: Mapping[str, str]) -> Itera
             ways.setdefault(pair, []).extend(line.ways)
     for pair, between in ways.items():
         role = min(roles[pair], key=_ROLES.index)
-        yield Stroke(*pair, tuple(_words(between, marks)), role, marks.tone(between))
+        yield Stroke(*pair, tuple(_edge_labels(between, marks)), role, marks.tone(between))
 
 
-def _words(ways: Sequence[Way], marks: Marks) -> Iterator[Word]:
+def _edge_labels(ways: Sequence[Way], marks: Marks) -> Iterator[Word]:
     """Yield a label for each different outcome: its number of nodes, its counts and its marks."""
     for outcome in dict.fromkeys(outcome for _, outcome in ways):
         same = [way for way in ways if way[1] == outcome]

@@ -50,7 +50,7 @@ def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the w
             `pdf`; or the program rejects the text or takes longer than 20 seconds.
     """
     if (graphviz := shutil.which("dot")) is not None:
-        return _drawn(graphviz, dot_text, format)
+        return _run_program(graphviz, dot_text, format)
     pure = shutil.which(_PURE, path=_program_path())
     if pure is None:
         raise ConfigError(
@@ -58,8 +58,8 @@ def render(dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - the w
             f"Fix: pip install {_PURE}, install Graphviz, or save as .mmd or .dot."
         )
     if format == "pdf":
-        return _pdf(_drawn(pure, dot_text, "svg"), _drawn(pure, dot_text, "png"))
-    return _drawn(pure, dot_text, format)
+        return _make_pdf(_run_program(pure, dot_text, "svg"), _run_program(pure, dot_text, "png"))
+    return _run_program(pure, dot_text, format)
 
 
 def save(graph: NodeGraph[S], path: str | os.PathLike[str], *, level: Level = "node") -> None:
@@ -103,7 +103,7 @@ def save_picture(drawn: Picture, path: str | os.PathLike[str], theme: Theme = LI
             folder does not exist; or the picture cannot be drawn (see `render`).
     """
     target = _checked_path(Path(path))
-    target.write_bytes(_content(drawn, target, theme))
+    target.write_bytes(_picture_bytes(drawn, target, theme))
 
 
 def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT, columns: int = 80) -> str:
@@ -120,7 +120,7 @@ def rendered(drawn: Picture, suffix: str, theme: Theme = LIGHT, columns: int = 8
     """
     if suffix == ".txt":
         return text_of(drawn, columns)
-    return _content(drawn, Path(f"picture{suffix}"), theme).decode()
+    return _picture_bytes(drawn, Path(f"picture{suffix}"), theme).decode()
 
 
 def _checked_path(target: Path) -> Path:
@@ -137,10 +137,10 @@ def _checked_path(target: Path) -> Path:
     return target
 
 
-def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
+def _picture_bytes(drawn: Picture, target: Path, theme: Theme) -> bytes:
     match target.suffix.lower():
         case ".svg":
-            return _described(render(dot_of(drawn, theme), "svg").decode(), drawn).encode()
+            return _describe_svg(render(dot_of(drawn, theme), "svg").decode(), drawn).encode()
         case ".png" | ".pdf" as suffix:
             return render(dot_of(drawn, theme), cast("PictureFormat", suffix[1:]))
         case ".dot":
@@ -157,22 +157,22 @@ def _content(drawn: Picture, target: Path, theme: Theme) -> bytes:
             )
 
 
-def _described(svg: str, drawn: Picture) -> str:
+def _describe_svg(svg: str, drawn: Picture) -> str:
     """Return an SVG whose hover titles and description are words, for mice and screen readers."""
-    titles = {"graphloop": drawn.title, "cluster_legend": "legend", **_titles(drawn)}
+    titles = {"graphloop": drawn.title, "cluster_legend": "legend", **_title_by_id(drawn)}
 
     def in_words(found: re.Match[str]) -> str:
         # An edge has the side of its node in its title: `n0:w->last`.
         key = _SIDE.sub("", unescape(found[1]))
         return f"<title>{escape(visible(titles.get(key, key.removeprefix('kind_'))))}</title>"
 
-    about = escape(visible(" ".join(_sentences(drawn))))
+    about = escape(visible(" ".join(_graph_in_words(drawn))))
     head = f'<svg role="img" aria-label="{escape(visible(drawn.title))}"'
     described = _TITLE.sub(in_words, svg.replace("<svg", head, 1))
     return _FIRST_GROUP.sub(lambda found: f"<desc>{about}</desc>\n{found[0]}", described, count=1)
 
 
-def _titles(drawn: Picture) -> dict[str, str]:
+def _title_by_id(drawn: Picture) -> dict[str, str]:
     """Map the id of each shape, note and edge of a picture to its words."""
     names = {shape.id: shape.words[0] for shape in drawn.shapes}
     titles = {f"{drawn.prefix}first": "start", f"cluster_{drawn.prefix}box": drawn.title}
@@ -189,14 +189,14 @@ def _titles(drawn: Picture) -> dict[str, str]:
             f"{names[stroke.source]}: {words} → {names[stroke.target]}"
         )
     for inner in drawn.inner:
-        titles |= _titles(inner.picture)
+        titles |= _title_by_id(inner.picture)
         titles[f"{inner.owner}->{inner.picture.prefix}first"] = (
             f"{names[inner.owner]} runs {inner.picture.title}"
         )
     return titles
 
 
-def _sentences(drawn: Picture) -> Iterator[str]:
+def _graph_in_words(drawn: Picture) -> Iterator[str]:
     """Yield the graph in words: its start, and for each node where its outcomes lead."""
     names = {shape.id: shape.words[0] for shape in drawn.shapes}
     yield f"Graph {drawn.title}. It starts at {names[drawn.start]}."
@@ -210,7 +210,7 @@ def _sentences(drawn: Picture) -> Iterator[str]:
             yield f"{shape.words[0]}: {'; '.join(rows)}."
 
 
-def _drawn(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - as `render`
+def _run_program(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa: A002 - as `render`
     name = Path(program).stem
     try:
         done = subprocess.run(  # noqa: S603 - no shell, and no argument comes from the graph
@@ -233,7 +233,7 @@ def _drawn(program: str, dot_text: str, format: PictureFormat) -> bytes:  # noqa
     return done.stdout
 
 
-def _pdf(svg: bytes, png: bytes) -> bytes:
+def _make_pdf(svg: bytes, png: bytes) -> bytes:
     """Return a PDF made from the SVG and the PNG that `graphviz-pure` drew."""
     try:
         pdf_of = views.pdf_of

@@ -112,28 +112,28 @@ def sequence(graph: NodeGraph[S], events: Sequence[Event]) -> tuple[SequenceMess
         StoreError: the journal does not begin with `Started`, or belongs to another graph.
         IllegalEvent: an event does not fit the graph.
     """
-    return tuple(_messages(graph, events))
+    return tuple(_messages_of_run(graph, events))
 
 
-def _messages(graph: NodeGraph[S], events: Sequence[Event]) -> Iterator[SequenceMessage]:
+def _messages_of_run(graph: NodeGraph[S], events: Sequence[Event]) -> Iterator[SequenceMessage]:
     loop = Party("loop", graph.name)
     before: Run[S] | None = None
     for step in replay_steps(graph, events):
         run, event = step.run, step.event
         at = run.at - run.record.started_at
         effect = None if before is None else before.pending.get(getattr(event, "effect", 0))
-        sender = _YOU if effect is None else _asked(effect)[0]
+        sender = _YOU if effect is None else _effect_message(effect)[0]
         if sender is not None and (words := _event_words(event)):
-            yield SequenceMessage(at, sender, loop, _short(words), is_reply=effect is not None)
-        for receiver, words in map(_asked, step.effects):
+            yield SequenceMessage(at, sender, loop, _one_line(words), is_reply=effect is not None)
+        for receiver, words in map(_effect_message, step.effects):
             if receiver is not None:
-                yield SequenceMessage(at, loop, receiver, _short(words))
+                yield SequenceMessage(at, loop, receiver, _one_line(words))
         if run.ended:
-            yield SequenceMessage(at, loop, _YOU, _short(_ending(run)), is_reply=True)
+            yield SequenceMessage(at, loop, _YOU, _one_line(_ending_text(run)), is_reply=True)
         before = run
 
 
-def _asked(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one for each effect
+def _effect_message(effect: Effect) -> tuple[Party | None, str]:  # noqa: PLR0911 - one for each effect
     """Return the receiver and the text of an effect's message; the receiver is None without one."""
     match effect:
         case CallModel(model=model, request=request):
@@ -162,9 +162,9 @@ def _event_words(event: Event) -> str:  # noqa: C901, PLR0911 - one for each eve
     """Return the text of an event's message; empty if the event is not shown in the diagram."""
     match event:
         case Started(messages=messages):
-            return _prompt(messages)
+            return _prompt_text(messages)
         case Queued(message=message):
-            return f"meanwhile: {_content(message.content)}"
+            return f"meanwhile: {_content_text(message.content)}"
         case Cancelled(reason=reason):
             return _with_reason("stop", reason)
         case Resumed() | Steered():
@@ -172,23 +172,23 @@ def _event_words(event: Event) -> str:  # noqa: C901, PLR0911 - one for each eve
         case EffectsStarted():
             return ""
         case ModelReplied(reply=reply):
-            return _reply(reply)
+            return _reply_text(reply)
         case ToolReturned() | ChildEnded():
-            return f"{event.status}: {_content(event.content)}"
+            return f"{event.status}: {_content_text(event.content)}"
         case ToolAsked(question=question):
             return f"asks: {question.text}" if question.text else "goes on"
         case Decided(approved=approved, reason=reason):
             edited = ", with other arguments" if event.arguments else ""
             return _with_reason(f"{'approved' if approved else 'denied'}{edited}", reason)
         case CallbackReturned(answer=answer):
-            return _answer(answer)
+            return _answer_text(answer)
         case EffectFailed(failure=failure):
             return f"failed: {failure.error}: {failure.message}"
         case _:
             return type(event).__name__
 
 
-def _answer(answer: Answer) -> str:
+def _answer_text(answer: Answer) -> str:
     match answer:
         case NodeReturned(outcome=outcome):
             return outcome
@@ -208,19 +208,19 @@ def _with_reason(words: str, reason: str) -> str:
     return f"{words}: {reason}" if reason else words
 
 
-def _reply(reply: Reply) -> str:
+def _reply_text(reply: Reply) -> str:
     calls = [f"call {call.name}({call.arguments})" for call in reply.message.calls]
     return (
         "; ".join(filter(None, [reply.message.text, *calls])) or f"nothing ({reply.finish_reason})"
     )
 
 
-def _prompt(messages: Sequence[Message]) -> str:
+def _prompt_text(messages: Sequence[Message]) -> str:
     prompts = [message for message in messages if isinstance(message, UserMessage)]
-    return _content(prompts[-1].content) if prompts else "begin"
+    return _content_text(prompts[-1].content) if prompts else "begin"
 
 
-def _content(content: str | tuple[UserPart, ...]) -> str:
+def _content_text(content: str | tuple[UserPart, ...]) -> str:
     if isinstance(content, str):
         return content
     return " ".join(
@@ -228,12 +228,12 @@ def _content(content: str | tuple[UserPart, ...]) -> str:
     )
 
 
-def _ending(run: Run[S]) -> str:
+def _ending_text(run: Run[S]) -> str:
     reason = str(run.ending.reason) if run.ending is not None else "over"
     return _with_reason(reason, latest_answer(run))
 
 
-def _short(text: str) -> str:
+def _one_line(text: str) -> str:
     return _cut(" ".join(text.split()), _LONG)
 
 
@@ -241,7 +241,7 @@ def _cut(text: str, room: int) -> str:
     return text if len(text) <= room else f"{text[: room - 1]}…"
 
 
-def _places(messages: Sequence[SequenceMessage]) -> Mapping[Party, int]:
+def _columns(messages: Sequence[SequenceMessage]) -> Mapping[Party, int]:
     """Map each participant to its column number, in the order of the first messages."""
     parties = dict.fromkeys(party for sent in messages for party in (sent.source, sent.target))
     return {party: place for place, party in enumerate(parties)}
@@ -249,7 +249,7 @@ def _places(messages: Sequence[SequenceMessage]) -> Mapping[Party, int]:
 
 def sequence_mermaid(messages: Sequence[SequenceMessage]) -> str:
     """Write messages as a Mermaid `sequenceDiagram`."""
-    places = _places(messages)
+    places = _columns(messages)
     lines = ["sequenceDiagram"]
     for party, place in places.items():
         word = "actor" if party.kind in {"you", "person"} else "participant"
@@ -264,17 +264,17 @@ def sequence_mermaid(messages: Sequence[SequenceMessage]) -> str:
 
 def sequence_text(messages: Sequence[SequenceMessage]) -> str:
     """Write messages as text of 80 columns: a row for each message, after its lifelines."""
-    places = _places(messages)
-    lines = [_cut(f"{_letter(n)}  {visible(str(party))}", _WIDTH) for party, n in places.items()]
-    lines += ["", "".join(f"{_letter(place):<{_GAP}}" for place in places.values())]
+    places = _columns(messages)
+    lines = [_cut(f"{_letter_of(n)}  {visible(str(party))}", _WIDTH) for party, n in places.items()]
+    lines += ["", "".join(f"{_letter_of(place):<{_GAP}}" for place in places.values())]
     room = max(16, _WIDTH - _GAP * len(places) - 9)
     for sent in messages:
-        arrow = _arrow(places[sent.source], places[sent.target], len(places))
+        arrow = _draw_arrow(places[sent.source], places[sent.target], len(places))
         lines.append(f"{arrow}{sent.at:7.2f}  {_cut(visible(sent.words), room)}")
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _arrow(source: int, target: int, count: int) -> str:
+def _draw_arrow(source: int, target: int, count: int) -> str:
     """Draw `count` lifelines with an arrow from `source` to `target`, or a dot if these are equal.
 
     A lifeline is the vertical line of a participant.
@@ -292,7 +292,7 @@ def _arrow(source: int, target: int, count: int) -> str:
     return "".join(cells)
 
 
-def _letter(place: int) -> str:
+def _letter_of(place: int) -> str:
     """Return the letter for a participant's column: A to Z, then A1, B1 and so on."""
     again, letter = divmod(place, len(_LETTERS))
     return f"{_LETTERS[letter]}{again or ''}"

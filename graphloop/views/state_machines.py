@@ -30,15 +30,15 @@ def scxml(graph: NodeGraph[S]) -> str:
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
         '<scxml xmlns="http://www.w3.org/2005/07/scxml" version="1.0"'
-        f" xmlns:gl={quoteattr(NAMESPACE)} name={_quoted(graph.name)}"
-        f" initial={_quoted(ids[graph.start])}>",
+        f" xmlns:gl={quoteattr(NAMESPACE)} name={_quote(graph.name)}"
+        f" initial={_quote(ids[graph.start])}>",
     ]
     for name, node in graph.nodes.items():
-        own = "" if ids[name] == name else f" gl:name={_quoted(name)}"
-        lines.append(f"  <state id={_quoted(ids[name])}{own} gl:kind={_quoted(node.kind)}>")
+        own = "" if ids[name] == name else f" gl:name={_quote(name)}"
+        lines.append(f"  <state id={_quote(ids[name])}{own} gl:kind={_quote(node.kind)}>")
         for outcome, target in graph.table[name].items():
-            event = _quoted(outcome_name(outcome))
-            lines.append(f"    <transition event={event} target={_quoted(ids[target])}/>")
+            event = _quote(outcome_name(outcome))
+            lines.append(f"    <transition event={event} target={_quote(ids[target])}/>")
         lines.append("  </state>")
     lines += ['  <final id="END"/>', "</scxml>"]
     return "\n".join(lines) + "\n"
@@ -77,5 +77,5 @@ def _state_ids(graph: NodeGraph[S]) -> dict[str, str]:
     return {**ids, "END": "END"}
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return quoteattr(visible(text))

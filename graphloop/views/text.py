@@ -68,11 +68,11 @@ def text_of(drawn: Picture, columns: int = 80) -> str:
         drawn: the picture.
         columns: the width of the terminal.
     """
-    return "".join(f"{line.rstrip()}\n" for line in _blocks(drawn, columns))
+    return "".join(f"{line.rstrip()}\n" for line in _node_blocks(drawn, columns))
 
 
-def _blocks(drawn: Picture, columns: int) -> Iterator[str]:
-    longest = max(len(_name(shape.words[0])) for shape in drawn.shapes)
+def _node_blocks(drawn: Picture, columns: int) -> Iterator[str]:
+    longest = max(len(_name_text(shape.words[0])) for shape in drawn.shapes)
     room = min(_ROOM, max(_ROOM_MIN, columns - _BESIDE - longest))
     names = {shape.id: shape.words[0] for shape in drawn.shapes}
     places = {shape.id: place for place, shape in enumerate(drawn.shapes)}
@@ -81,20 +81,20 @@ def _blocks(drawn: Picture, columns: int) -> Iterator[str]:
         rows[stroke.source].append(stroke)
     yield visible(drawn.title)
     yield ""
-    yield f"● start ━▶ {_name(names[drawn.start])}"
+    yield f"● start ━▶ {_name_text(names[drawn.start])}"
     for shape in drawn.shapes:
         yield ""
-        yield _head(shape)
+        yield _block_head(shape)
         yield from (f"┊   {visible(line)}" for line in shape.details)
         yield from (f"│   {visible(line)}" for line in shape.notes)
-        yield from _rows(rows[shape.id], names, places, room)
+        yield from _edge_rows(rows[shape.id], names, places, room)
     for inner in drawn.inner:
         yield ""
-        yield f"┌─ run by {_name(names[inner.owner])}: "
-        yield from (f"│ {line}" for line in _blocks(inner.picture, columns - 2))
+        yield f"┌─ run by {_name_text(names[inner.owner])}: "
+        yield from (f"│ {line}" for line in _node_blocks(inner.picture, columns - 2))
 
 
-def _head(shape: Shape) -> str:
+def _block_head(shape: Shape) -> str:
     """Return the first line of a node's block: its symbol, name, kind and marks."""
     mark = f"{_TONES[shape.tone]} " if shape.tone is not None else ""
     sign = "◉" if shape.kind is None else _SIGNS[shape.kind]
@@ -102,26 +102,26 @@ def _head(shape: Shape) -> str:
     shade = "  ▒" if shape.is_shaded else ""
     words = "".join(f"  {visible(line)}" for line in shape.words[1:])
     # END is shown like a node's name, because no node can have this name.
-    return f"{mark}{sign} {_name(shape.words[0])}{kind}{shade}{words}"
+    return f"{mark}{sign} {_name_text(shape.words[0])}{kind}{shade}{words}"
 
 
-def _rows(
+def _edge_rows(
     strokes: Sequence[Stroke], names: Mapping[str, str], places: Mapping[str, int], room: int
 ) -> Iterator[str]:
     for number, stroke in enumerate(strokes, 1):
         corner = "└" if number == len(strokes) else "├"
         dash = _DASHES[stroke.role]
         mark = _TONES[stroke.tone] if stroke.tone is not None else dash
-        *earlier, last = _packed([_outcome(word) for word in stroke.words], room)
+        *earlier, last = _pack_outcomes([_outcome_text(word) for word in stroke.words], room)
         yield from (f"│    {line}," for line in earlier)
         fill = dash * max(1, room - len(last))
         way = places[stroke.target] - places[stroke.source]
         look = "↻" if way == 0 else "↓" if way > 0 else "↑"
-        target = _name(names[stroke.target])
+        target = _name_text(names[stroke.target])
         yield f"{corner}{dash}{mark}{dash} {last} {fill}▶ {target} {look}"
 
 
-def _packed(words: Sequence[str], room: int) -> list[str]:
+def _pack_outcomes(words: Sequence[str], room: int) -> list[str]:
     """Join the outcomes of an edge with commas into as few lines as fit its columns."""
     lines = [words[0]]
     for word in words[1:]:
@@ -133,16 +133,16 @@ def _packed(words: Sequence[str], room: int) -> list[str]:
     return lines
 
 
-def _outcome(word: Word) -> str:
+def _outcome_text(word: Word) -> str:
     """Return an outcome and its marks as text, in quotes if they have unusual characters."""
     if not word.more:
-        return _name(word.outcome)
+        return _name_text(word.outcome)
     more = visible(word.more)
     quoted = more if _KNOWN.fullmatch(more) else json.dumps(more, ensure_ascii=False)
-    return f"{_name(word.outcome)} {quoted}"
+    return f"{_name_text(word.outcome)} {quoted}"
 
 
-def _name(name: str) -> str:
+def _name_text(name: str) -> str:
     """Return a name, in quotes if it has characters other than letters, digits and `.:/+-_`."""
     shown = visible(name)
     return shown if _SIMPLE.fullmatch(shown) else json.dumps(shown, ensure_ascii=False)

@@ -93,7 +93,9 @@ def run_trace(
     happened = journal_happenings(graph, events)
     for step, happenings in zip(replay_steps(graph, events), happened, strict=True):
         if run is not None:
-            spent[run.node] = spent.get(run.node, Tally()) + _cost(run, step.run, step.event)
+            spent[run.node] = spent.get(run.node, Tally()) + _spent_between(
+                run, step.run, step.event
+            )
         for happening in happenings:
             # Splitting at the dot would fail, because names may contain dots.
             name = happening.words[0].removeprefix(f"outcome:{place}.")
@@ -120,7 +122,9 @@ def run_trace(
             child = run_trace(known[way], journals[key], below, typed=typed, answered=answered)
             children.setdefault(way, []).append(child)
     ended = run.ending.reason if run.ended and run.ending is not None else ""
-    return RunTrace(visits, ways, spent, run.node, ended, tuple(_waits(run, answered)), children)
+    return RunTrace(
+        visits, ways, spent, run.node, ended, tuple(_wait_texts(run, answered)), children
+    )
 
 
 def trace_marks(graph: NodeGraph[Any], traces: Sequence[RunTrace]) -> Marks:
@@ -131,15 +135,15 @@ def trace_marks(graph: NodeGraph[Any], traces: Sequence[RunTrace]) -> Marks:
     unvisited: dict[str, Tone] = {name: "weak" for name in names if name not in visited}
     here: dict[str, Tone] = {run.node: "lit" for run in traces if run.node and not run.ended}
     return Marks(
-        title=_title(traces),
-        nodes={name: words for name in names if (words := "\n".join(_waiting(name, traces)))},
+        title=_title_of(traces),
+        nodes={name: words for name in names if (words := "\n".join(_waiting_runs(name, traces)))},
         node_tones=unvisited | here,
         way_tones={
             (edge.source, edge.outcome): "weak"
             for edge in graph.edges
             if (edge.source, edge.outcome) not in taken
         },
-        visits={name: _visits(name, traces) for name in names if name in visited},
+        visits={name: _visits_of(name, traces) for name in names if name in visited},
         passages={way: Tally(tuple([run.ways[way] for run in traces])) for way in taken},
         children={
             (node, name): trace_marks(
@@ -150,7 +154,7 @@ def trace_marks(graph: NodeGraph[Any], traces: Sequence[RunTrace]) -> Marks:
     )
 
 
-def _cost(before: Run[S], after: Run[S], event: Event) -> Tally:
+def _spent_between(before: Run[S], after: Run[S], event: Event) -> Tally:
     """Return the time, tokens and money that a run spent between two of its snapshots."""
     return Tally(
         # The time before `Resumed` does not count, because no driver worked on the run.
@@ -160,7 +164,7 @@ def _cost(before: Run[S], after: Run[S], event: Event) -> Tally:
     )
 
 
-def _waits(run: Run[S], answered: Answered) -> Iterator[str]:
+def _wait_texts(run: Run[S], answered: Answered) -> Iterator[str]:
     for effect in run.pending.values():
         match effect:
             case AskHuman(call=call) | CallTool(call=call, client=True):
@@ -175,7 +179,7 @@ def _waits(run: Run[S], answered: Answered) -> Iterator[str]:
                 pass
 
 
-def _title(traces: Sequence[RunTrace]) -> str:
+def _title_of(traces: Sequence[RunTrace]) -> str:
     if len(traces) == 1:
         return traces[0].ended or "not over"
     endings = Counter(run.ended or "not over" for run in traces)
@@ -183,12 +187,12 @@ def _title(traces: Sequence[RunTrace]) -> str:
     return f"{len(traces)} runs: {counts}" if traces else "no run"
 
 
-def _visits(name: str, traces: Sequence[RunTrace]) -> Tally:
+def _visits_of(name: str, traces: Sequence[RunTrace]) -> Tally:
     spent = total(run.spent[name] for run in traces if name in run.spent)
     return replace(spent, times=tuple([run.visits[name] for run in traces]))
 
 
-def _waiting(name: str, traces: Sequence[RunTrace]) -> Iterator[str]:
+def _waiting_runs(name: str, traces: Sequence[RunTrace]) -> Iterator[str]:
     """Yield the wait texts of the runs at a node: at most three, and the number of the others."""
     waits = [wait for run in traces if run.node == name for wait in run.waits]
     yield from waits[:_WAITS_MAX]

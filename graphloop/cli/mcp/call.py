@@ -52,7 +52,7 @@ def call_command(  # noqa: PLR0913 - the options of a command are its parameters
     as_json: Json = False,
 ) -> Status:
     """Call a tool once, and print what it returns."""
-    given = _object(arguments)
+    given = _json_object(arguments)
 
     async def called(server: Server) -> Status:
         outcome = await server.call(tool, given)
@@ -61,15 +61,15 @@ def call_command(  # noqa: PLR0913 - the options of a command are its parameters
         if as_json:
             sys.stdout.write(f"{safe_json(msgspec.json.encode(outcome).decode())}\n")
         elif outcome.status == "ok":
-            sys.stdout.write(f"{clean(_text(outcome))}\n")
+            sys.stdout.write(f"{clean(_result_text(outcome))}\n")
         else:
-            tell_error(f"error: {_text(outcome)}")
+            tell_error(f"error: {_result_text(outcome)}")
         return Status.OK if outcome.status == "ok" else Status.FAILED
 
     return served(server, called, headers=header, env=env, timeout_s=timeout)
 
 
-def _object(text: str) -> dict[str, object]:
+def _json_object(text: str) -> dict[str, object]:
     """Return the JSON object in a text.
 
     Raises:
@@ -89,7 +89,7 @@ def _object(text: str) -> dict[str, object]:
     return cast("dict[str, object]", value)  # JSON objects have text keys.
 
 
-def _text(outcome: ToolOutcome) -> str:
+def _result_text(outcome: ToolOutcome) -> str:
     """Return the result as text; a picture or a sound becomes its type."""
     if isinstance(outcome.content, str):
         return outcome.content

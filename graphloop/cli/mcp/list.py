@@ -43,40 +43,40 @@ def list_command(
 
     async def listed(server: Server) -> Status:
         for tool in await server.definitions():
-            lines = [_json(tool)] if as_json else _lines(tool)
+            lines = [_tool_json(tool)] if as_json else _tool_lines(tool)
             sys.stdout.writelines(f"{line}\n" for line in lines)
         return Status.OK
 
     return served(server, listed, headers=header, env=env, timeout_s=timeout)
 
 
-def _json(tool: Definition) -> str:
+def _tool_json(tool: Definition) -> str:
     fields = msgspec.to_builtins(tool) | {"fingerprint": tool.fingerprint}
     return safe_json(msgspec.json.encode(fields).decode())
 
 
-def _lines(tool: Definition) -> Iterator[str]:
+def _tool_lines(tool: Definition) -> Iterator[str]:
     """Yield the head of a tool with its parameters, its description, and the server's hints."""
-    needed = _names(tool.input_schema.get("required"))
+    needed = _names_in(tool.input_schema.get("required"))
     parameters = [
         name if name in needed else f"{name}?"
-        for name in _names(tool.input_schema.get("properties"))
+        for name in _names_in(tool.input_schema.get("properties"))
     ]
-    yield _shown(f"{tool.name}({', '.join(parameters)})")
+    yield _printable(f"{tool.name}({', '.join(parameters)})")
     for line in tool.description.strip().splitlines():
-        yield _shown(f"  {line}".rstrip())
+        yield _printable(f"  {line}".rstrip())
     hints = {"changes nothing": tool.read_only, "may be repeated": tool.idempotent}
     said = [hint for hint, holds in hints.items() if holds]
     if said:
-        yield _shown(f"  (the server says: {', '.join(said)})")
+        yield _printable(f"  (the server says: {', '.join(said)})")
 
 
-def _names(words: object) -> tuple[str, ...]:
+def _names_in(words: object) -> tuple[str, ...]:
     """Return the names in a part of a server's schema; none where its form is another."""
     if not isinstance(words, list | dict):
         return ()
     return tuple(map(str, cast("Iterable[object]", words)))
 
 
-def _shown(line: str) -> str:
+def _printable(line: str) -> str:
     return wrapped(clean(line), sys.stdout)

@@ -46,7 +46,7 @@ def pin_command(
 ) -> Status:
     """Write the definitions of a server's tools to a file, or to stdout."""
     file = Destination.of("-o", output or "-", (".json",))
-    before = _before(file)
+    before = _pinned_before(file)
 
     async def pinned(server: Server) -> Status:
         tools = await server.definitions()
@@ -59,7 +59,7 @@ def pin_command(
     return served(server, pinned, headers=header, env=env, timeout_s=timeout)
 
 
-def _before(file: Destination) -> tuple[Definition, ...] | None:
+def _pinned_before(file: Destination) -> tuple[Definition, ...] | None:
     """Return the definitions of a file that is there already; None without a file.
 
     Raises:

@@ -69,7 +69,7 @@ def served(
     Raises:
         ConfigError: `text` names no server, or an option would have no effect on it.
     """
-    server = _named(text, headers, env, timeout_s)
+    server = _make_server(text, headers, env, timeout_s)
 
     async def served() -> Status:
         async with server:
@@ -82,7 +82,7 @@ def served(
         return Status.INTERRUPTED
 
 
-def _named(
+def _make_server(
     text: str,
     headers: Iterable[str] | None,
     env: Iterable[str] | None,
@@ -98,11 +98,11 @@ def _named(
         refuse_options(given, why)
         return _in_python(text)
     refuse_options({"--header": headers or None}, f"{text!r} is a command, which gets no header")
-    words = _words(text)
-    return stdio(*words, env=_variables(env or ()), timeout_s=limit)
+    words = _split_words(text)
+    return stdio(*words, env=_env_variables(env or ()), timeout_s=limit)
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """Return the words of a command.
 
     Raises:
@@ -146,7 +146,7 @@ def _in_python(text: str) -> Server:
     return value
 
 
-def _variables(texts: Iterable[str]) -> Mapping[str, str]:
+def _env_variables(texts: Iterable[str]) -> Mapping[str, str]:
     """Return the variables that `--env` gives; an error never quotes a value."""
     variables: dict[str, str] = {}
     for text in texts:

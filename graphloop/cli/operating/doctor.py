@@ -42,18 +42,18 @@ Metrics: TypeAlias = Annotated[
 
 def doctor_command(*, store: StorePath = None, metrics: Metrics = False) -> Status:
     """Print the state of a store, and what needs a person."""
-    survey = asyncio.run(_survey(store))
+    survey = asyncio.run(_take_survey(store))
     findings = diagnosed(survey, time.time())
     if metrics:
         sys.stdout.write(metrics_text(survey))
     else:
-        lines = [*_facts(survey), *[f"! {each.text} Fix: {each.fix}" for each in findings]]
+        lines = [*_fact_lines(survey), *[f"! {each.text} Fix: {each.fix}" for each in findings]]
         for line in lines if findings else [*lines, "all is well"]:
             sys.stdout.write(f"{wrapped(clean(line), sys.stdout)}\n")
     return Status.FAILED if findings else Status.OK
 
 
-async def _survey(where: str | None) -> Survey:
+async def _take_survey(where: str | None) -> Survey:
     async with opened(where) as store:
         if not isinstance(store, Operated):
             raise ConfigError(
@@ -63,7 +63,7 @@ async def _survey(where: str | None) -> Survey:
         return await store.survey()
 
 
-def _facts(survey: Survey) -> Iterator[str]:
+def _fact_lines(survey: Survey) -> Iterator[str]:
     for status, count in sorted(survey.runs.items()):
         oldest = survey.now - survey.oldest[status]
         aged = f", the oldest unchanged for {age_text(oldest)}" if status in AGED else ""
@@ -77,12 +77,12 @@ def _facts(survey: Survey) -> Iterator[str]:
         yield f"queue {queue.queue}: {', '.join(told)}"
     yield f"drivers: {survey.drivers} live, {survey.lapsed} dead whose runs the next look frees"
     yield ", ".join(
-        f"{word}: {_size(number) if 'bytes' in word else number}"
+        f"{word}: {_size_text(number) if 'bytes' in word else number}"
         for word, number in survey.sizes.items()
     )
 
 
-def _size(number: float) -> str:
+def _size_text(number: float) -> str:
     for unit in UNITS[:-1]:
         if number < 1000:
             return f"{number:.3g} {unit}"

@@ -44,12 +44,12 @@ def prune_command(*, older: Older, store: StorePath = None) -> Status:
             f"--older: expected a number with d, h, min or s, found {older!r}. Fix: for example "
             "30d."
         )
-    deleted = asyncio.run(_prune(store, int(found[1]) * SECONDS[found[2]]))
+    deleted = asyncio.run(_prune_store(store, int(found[1]) * SECONDS[found[2]]))
     sys.stdout.write(f"{counted(deleted, 'run')} deleted\n")
     return Status.OK
 
 
-async def _prune(where: str | None, older_s: float) -> int:
+async def _prune_store(where: str | None, older_s: float) -> int:
     deleted = 0
     async with opened(where) as store:
         if not isinstance(store, Operated):

@@ -110,7 +110,7 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
     refuse_unreachable(where)
     engine_class = _engine_class(engine, temporal_address, temporal_namespace)
     agent, making = agent_for(target, registers, model, script, base_url)
-    shared, bounds = open_store(where), _queues(queue or (), weight or ())
+    shared, bounds = open_store(where), _queue_limits(queue or (), weight or ())
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
 
     async def serve() -> None:
@@ -150,11 +150,11 @@ def _ends_by_signals(worker: Worker, grace: float) -> None:
         loop.add_signal_handler(each, stop)
 
 
-def _queues(given: Sequence[str], weights: Sequence[str]) -> dict[str, QueueLimits]:
+def _queue_limits(given: Sequence[str], weights: Sequence[str]) -> dict[str, QueueLimits]:
     shares: dict[str, float] = {}
     for text in weights:
         tenant, _, share = text.partition(":")
-        shares[tenant] = _number(share, text, float)
+        shares[tenant] = _read_number(share, text, float)
     if shares and not given:
         raise ConfigError("--weight: expected a --queue beside it, found none. Fix: --queue NAME")
     queues: dict[str, QueueLimits] = {}
@@ -164,14 +164,14 @@ def _queues(given: Sequence[str], weights: Sequence[str]) -> dict[str, QueueLimi
         if not name:
             raise ConfigError(f"{text!r}: expected the name of a queue first. Fix: default{text}")
         queues[name] = QueueLimits(
-            slots=_number(slots, text, int) if slots else None,
-            running=_number(running, text, int) if running else None,
+            slots=_read_number(slots, text, int) if slots else None,
+            running=_read_number(running, text, int) if running else None,
             weights=shares,
         )
     return queues
 
 
-def _number(text: str, option: str, kind: Callable[[str], N]) -> N:
+def _read_number(text: str, option: str, kind: Callable[[str], N]) -> N:
     try:
         return kind(text)
     except ValueError as error:
