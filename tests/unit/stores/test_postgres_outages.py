@@ -20,7 +20,7 @@ import pytest
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Setup, Started
 from graphloop.stores.postgres import PostgresStore
-from graphloop.stores.postgres.schema import Link
+from graphloop.stores.postgres.schema import PostgresLink
 from tests.postgres_server import database
 
 FULL = b"""
@@ -115,7 +115,7 @@ async def test_a_connection_that_still_sends_a_query_is_given_up(dsn: str) -> No
     await store.append("r", 1, BEGUN)
     name = urlsplit(dsn).path[1:]
     objects: list[Any] = gc.get_objects()
-    known: list[Link] = [one for one in objects if isinstance(one, psycopg.Connection)]
+    known = [one for one in objects if isinstance(one, PostgresLink)]
     (link,) = [one for one in known if not one.closed and one.info.dbname == name]
     link.pgconn.send_query(b"SELECT")
 

@@ -6,6 +6,7 @@ import asyncio
 import gc
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing, suppress
 from pathlib import Path
@@ -19,8 +20,8 @@ from graphloop.errors import QueueFull, StoreError, UnknownRun
 from graphloop.events import Cancelled, Resumed, Setup, Started
 from graphloop.stores import MemoryStore, QueueLimits, Submission
 from graphloop.stores.base import Refusal, ReleaseStatus
-from graphloop.stores.sqlite.reading import BLOCKED, DUE, LINE, NEXT_LINE, OWNED, read
-from graphloop.stores.sqlite.store import SqliteStore
+from graphloop.stores.sqlite.reading import BLOCKED, DUE, LINE, NEXT_LINE, OWNED
+from graphloop.stores.sqlite.store import SqliteStore, read
 
 Shared = MemoryStore | SqliteStore
 
@@ -92,8 +93,13 @@ def test_what_sqlite_cannot_read_is_a_store_error(tmp_path: Path) -> None:
 
 
 def test_where_there_is_no_database_there_is_nothing(tmp_path: Path) -> None:
-    """And the work is not even begun."""
-    assert "nothing" == read(tmp_path / "runs.db", lambda connection: "something", "nothing")
+    """And no reader makes a file."""
+    runs = read(
+        tmp_path / "runs.db", time.time, lambda link: link.ask("SELECT * FROM run").fetchall()
+    )
+
+    assert [] == runs
+    assert [] == [*tmp_path.iterdir()]
 
 
 def test_reads_share_a_connection_that_ends_with_the_store(
