@@ -1,6 +1,6 @@
-"""The queries about runs, their mailboxes and the whole store.
+"""The queries about runs, their mailboxes and the whole store, by two views of each schema.
 
-They read two views that each schema has. `known` has the runs with events, and `told`, the status that each has now: its driver may be dead.
+`known` has the runs with events, and `told`, the status that each has now: its driver may be dead.
 `record` has them as `RunRecord` does, with the number of events and the seconds that remain.
 """
 

@@ -18,7 +18,7 @@ from ..backlog import refuse_full
 from ..database.claims import HeldRun, Holder
 from .schema import LOCK_CLASS, PostgresLink
 
-__all__ = ["beat", "claim", "end_row", "interrupt", "sweep", "take_row"]
+__all__ = ["IS_DUE", "beat", "claim", "end_row", "interrupt", "sweep", "take_row"]
 
 # The worker's row stays as long as the claim is not committed: a sweep waits for it.
 CLAIM: Final[LiteralString] = (

@@ -12,7 +12,7 @@ from ..blobs import checked_blob
 from ..codec import Codec
 from ..database.store import Look
 from ..rows import checked_events
-from .leases import sweep
+from .leases import IS_DUE, sweep
 from .schema import PostgresLink
 
 # ruff: noqa: S608 - the queries are made of constants
@@ -46,14 +46,18 @@ ROOM: Final[LiteralString] = (
     "running, %(limit)s) AS runs, weights FROM queue), "
 )
 COLUMNS: Final[LiteralString] = "number, queue, tenant, band, priority, updated, run_id"
+# A tenant has the place of the best of its lines: its turns count over the lines of all agents.
 HEADS: Final[LiteralString] = (
-    "head AS (SELECT line.*, row_number() OVER (PARTITION BY queue ORDER BY band, priority DESC, "
-    "(coalesce(busy.runs, 0) + 1) / coalesce((open.weights->>tenant)::float8, 1), updated, run_id) "
-    "AS place FROM line CROSS JOIN LATERAL (SELECT band, priority, updated, run_id FROM run "
+    "head AS (SELECT queue, agent, tenant, dense_rank() OVER (PARTITION BY queue ORDER BY best) "
+    "AS place FROM (SELECT queue, agent, tenant, min(place) OVER (PARTITION BY queue, tenant) "
+    "AS best FROM (SELECT line.*, row_number() OVER (PARTITION BY queue ORDER BY band, "
+    "priority DESC, (coalesce(busy.runs, 0) + 1) / coalesce((open.weights->>tenant)::float8, 1), "
+    "updated, run_id) AS place FROM line CROSS JOIN LATERAL "
+    "(SELECT band, priority, updated, run_id FROM run "
     f"WHERE {WAITS} AND queue = line.queue AND agent = line.agent AND tenant = line.tenant "
     f"AND {MINE} ORDER BY band, priority DESC, updated, run_id LIMIT 1) h "
     "LEFT JOIN busy USING(queue, tenant) LEFT JOIN open ON name = queue "
-    "WHERE agent = ANY(%(graphs)s) AND coalesce(open.runs, 1) > 0), "
+    "WHERE agent = ANY(%(graphs)s) AND coalesce(open.runs, 1) > 0) lines) tenants), "
 )
 FOUND: Final[LiteralString] = (
     f"found AS (SELECT r.* FROM head CROSS JOIN LATERAL (SELECT {COLUMNS} FROM run "
@@ -70,7 +74,7 @@ FOUND: Final[LiteralString] = (
     # A run may wait for two reasons: for an answer that came, and for a time that has come.
     f"waiting AS (SELECT DISTINCT ON (number) {COLUMNS} FROM found ORDER BY number, band), "
 )
-READY: Final[LiteralString] = (
+WAITING: Final[LiteralString] = (
     LINES + ROOM + HEADS + FOUND + "ranked AS (SELECT waiting.*, (coalesce(busy.runs, 0) + "
     "row_number() OVER (PARTITION BY queue, tenant ORDER BY band, priority DESC, updated, run_id)) "
     "/ coalesce((open.weights->>tenant)::float8, 1) AS turn, open.runs AS room "
@@ -83,6 +87,9 @@ READY: Final[LiteralString] = (
     "best.updated, run.run_id LIMIT %(limit)s "
     # A row that another transaction changes now is another worker's.
     "FOR UPDATE OF run SKIP LOCKED"
+)
+READY: Final[LiteralString] = (
+    f"WITH ready AS ({WAITING}) SELECT ({IS_DUE}), ARRAY(SELECT run_id FROM ready)"
 )
 
 ENTRIES: Final[LiteralString] = (
@@ -125,7 +132,6 @@ def _blob(link: PostgresLink, known: dict[str, bytes], digest: str) -> bytes:
 
 def ready(link: PostgresLink, look: Look) -> list[str]:
     """Free the runs of dead workers, and return ids of runs that wait for a driver."""
-    sweep(link)
     given = {
         "graphs": [link.name_of(graph) for graph in look.graphs],
         "limit": look.limit,
@@ -133,4 +139,8 @@ def ready(link: PostgresLink, look: Look) -> list[str]:
         "queue": None if look.queue is None else link.name_of(look.queue),
         "pins": ["", *look.revisions] if look.pinned else None,
     }
-    return [run_id for (run_id,) in link.execute(READY, given)]
+    is_due, found = link.execute(READY, given, prepare=True).fetchone() or (False, [])
+    if is_due:
+        sweep(link)
+        _, found = link.execute(READY, given).fetchone() or (False, [])
+    return list(found)

@@ -36,6 +36,12 @@ CHANNEL: Final = "graphloop_ready"
 LOCK_CLASS: Final = 0x67726C70
 """The first number of the session lock that a live worker holds."""
 
+# To plan a look costs several times its execution, so each statement is planned once. That plan
+# must not be one for the empty tables of the first minute.
+SETTINGS: Final[LiteralString] = (
+    "SET search_path TO graphloop; SET client_min_messages TO warning; "
+    "SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; SET jit TO off"
+)
 CONNECT_S: Final = 10
 OLDEST: Final = 140000
 """The oldest supported version of PostgreSQL."""
@@ -238,8 +244,7 @@ def opened(dsn: str) -> PostgresLink:
     )
     try:
         _refuse_pooled(link, place_of(dsn))
-        link.execute("SET search_path TO graphloop")
-        link.execute("SET client_min_messages TO warning")
+        link.execute(SETTINGS)
         _check(link, place_of(dsn))
     except BaseException:
         link.close()
