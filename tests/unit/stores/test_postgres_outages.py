@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import shutil
 import socket
@@ -48,8 +49,18 @@ def do(dsn: str, statement: bytes) -> None:
 
 async def waited(caplog: pytest.LogCaptureFixture, text: str) -> None:
     """Wait until the store has told that it waits."""
-    while not any(text in one.getMessage() for one in caplog.records):  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    loop, said = asyncio.get_running_loop(), asyncio.Event()
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            loop.call_soon_threadsafe(said.set)
+
+    ear = Ear()
+    logging.getLogger("graphloop").addHandler(ear)
+    while not any(text in one.getMessage() for one in [*caplog.records]):
+        await said.wait()
+        said.clear()
+    logging.getLogger("graphloop").removeHandler(ear)
 
 
 async def test_a_full_disk_is_waited_for_and_told(
