@@ -32,6 +32,7 @@ from ..base import Posted, RunStatus
 from ..journals import above, news_key, refusals_after, tells_parent
 from ..memory import Claims
 from ..rows import LeftAs, fenced, refusals_in, said_before
+from .jobs import Asking
 from .link import SqlLink
 
 # ruff: noqa: S608 - the statements are made of constants
@@ -147,7 +148,7 @@ class Holder:
             del self.left[run_id]
 
 
-def release(link: SqlLink, holder: Holder, run_id: str, standing: LeftAs | None) -> None:
+def release(link: SqlLink, holder: Holder, run_id: str, standing: LeftAs | None) -> Asking[None]:
     """End the holder's claim, and store the status unless it is None.
 
     Raises:
@@ -157,7 +158,7 @@ def release(link: SqlLink, holder: Holder, run_id: str, standing: LeftAs | None)
     held = holder.held.get(run_id)
     if held is None:
         raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
-    if give_back(link, holder, run_id, LapsedClaim(held, standing)):
+    if (yield from give_back(link, holder, run_id, LapsedClaim(held, standing))):
         return
     owner, epoch = link.ask(
         "SELECT owner, epoch FROM run WHERE run_id = :run_id", run_id=run_id
@@ -166,16 +167,18 @@ def release(link: SqlLink, holder: Holder, run_id: str, standing: LeftAs | None)
         raise fenced(run_id, owner, epoch, held.epoch)
 
 
-def give_back(link: SqlLink, holder: Holder, run_id: str, left: LapsedClaim) -> bool:
+def give_back(link: SqlLink, holder: Holder, run_id: str, left: LapsedClaim) -> Asking[bool]:
     """End a claim, and store its status; change nothing, and return False, if it is lost.
 
     A run without events is deleted. A parked run with an unread signal becomes ready. The end of a
-    child run that workers take, and its questions, wake the run above.
+    child run that workers take, and its questions, wake the run above. For a run without one, this
+    is one statement, unless the run is blocked.
     """
     mine = {"run_id": run_id, "owner": holder.name, "epoch": left.held.epoch}
     if (standing := left.standing) is None:
-        row = link.ask(ABANDON, **mine).fetchone()
-        return _is_ended(link, run_id, row)
+        answer = link.ask(ABANDON, **mine)
+        yield
+        return _is_ended(link, run_id, answer.fetchone())
     run_ids, asks, told = above(run_id), encode(standing.asks).decode(), standing.refusal
     found: tuple[str, RunStatus, str, str] = "", "ready", "[]", "[]"
     if run_ids or told is not None:
@@ -185,7 +188,7 @@ def give_back(link: SqlLink, holder: Holder, run_id: str, left: LapsedClaim) -> 
     refusals = () if told is None else refusals_after(refusals_in(kept), told)
     # This machine's clock has stamped the question: the store's clock counts only the rest.
     wakes = standing.wake_at
-    row = link.ask(
+    answer = link.ask(
         RELEASE,
         asks=asks,
         refusals=encode(refusals).decode(),
@@ -194,7 +197,9 @@ def give_back(link: SqlLink, holder: Holder, run_id: str, left: LapsedClaim) -> 
         status=standing.status,
         seen=standing.seen,
         **mine,
-    ).fetchone()
+    )
+    yield
+    row = answer.fetchone()
     if row is not None and agent and tells_parent((standing.status, asks), (status, asked)):
         news = news_key(run_id, left.held.epoch)
         link.ask(NEWS, run_ids=[*run_ids], key=news, signal_id="", data="")
@@ -210,10 +215,12 @@ def _is_ended(link: SqlLink, run_id: str, row: tuple[Any, ...] | None) -> bool:
     return row is not None
 
 
-def post(link: SqlLink, run_id: str, key: str, signal_id: str, data: str) -> Posted:
+def post(link: SqlLink, run_id: str, key: str, signal_id: str, data: str) -> Asking[Posted]:
     """Store an answer, its id and its text, unless the key has an answer already."""
     given = {"run_id": run_id, "key": key}
-    if link.ask(POST, signal_id=signal_id, data=data, **given).rowcount == 1:
+    answer = link.ask(POST, signal_id=signal_id, data=data, **given)
+    yield
+    if answer.rowcount == 1:
         return "accepted"
     row = link.ask(
         "SELECT signal_id FROM run JOIN signal ON signal.run = number "

@@ -1,17 +1,24 @@
-"""Jobs: the work that tasks queue for a store's writing thread, and its results."""
+"""Jobs: the work that tasks queue for a store's writing thread, and its results.
+
+A job of one statement is a generator (`Asking`). It sends the statement, yields, and reads the
+answer when it goes on. So a thread may send the statements of many jobs before it waits for the
+first answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar, final
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Generic, TypeAlias, TypeVar, final
 
 from ...errors import StoreError
 
-__all__ = ["Job", "settle"]
+__all__ = ["Asking", "Job", "at_once", "later", "settle"]
 
 L = TypeVar("L")
 T = TypeVar("T")
+
+Asking: TypeAlias = Generator[None, None, T]
 
 
 @final
@@ -26,32 +33,54 @@ class Job(Generic[L, T]):
         failed: is called there with the error.
         future: the future of the caller; None if no caller waits.
         run_id: the run whose row the work locks.
-        is_single: whether the work is one statement, or opens a transaction itself.
+        asks: does the work of a job of one statement, in place of `work`; if it needs more, it
+            opens a transaction itself.
     """
 
     def __init__(
         self,
-        work: Callable[[L], T],
+        work: Callable[[L], T] | None = None,
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
         future: asyncio.Future[T] | None = None,
         *,
         run_id: str = "",
-        is_single: bool = False,
+        asks: Callable[[L], Asking[T]] | None = None,
     ) -> None:
         self.loop = None if future is None else future.get_loop()
         self.run_id = run_id
-        self.is_single = is_single
         self.is_over = False
         self._work = work
+        self._asks = asks
+        self._asking: Asking[T] | None = None
         self._committed = committed
         self._failed = failed
         self._future = future
         self._outcome: tuple[T] | Exception = StoreError("nothing was written")
 
+    @property
+    def is_single(self) -> bool:
+        """Whether the job is one statement."""
+        return self._asks is not None
+
     def do(self, link: L) -> None:
         """Do the work, and keep its result."""
-        self.keep(self._work(link))
+        if self._work is None:
+            self.send(link)
+            self.receive()
+        else:
+            self.keep(self._work(link))
+
+    def send(self, link: L) -> None:
+        """Send the statement of a job of one."""
+        assert self._asks is not None, "a job has work, or it asks"
+        self._asking = self._asks(link)
+        next(self._asking)
+
+    def receive(self) -> None:
+        """Read the answer to the statement that was sent, and keep the result."""
+        assert self._asking is not None, "the statement was sent"
+        self.keep(at_once(self._asking))
 
     def keep(self, result: T) -> None:
         """Keep the result of the work, which may have been done together with that of others."""
@@ -78,6 +107,22 @@ class Job(Generic[L, T]):
             self._future.set_result(self._outcome[0])
         else:
             self._future.set_exception(self._outcome)
+
+
+def at_once(asking: Asking[T]) -> T:
+    """Return the result of a job of one statement, without a wait for others."""
+    while True:
+        try:
+            next(asking)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def later(work: Callable[[], T]) -> Asking[T]:
+    """Do the work when the statements of other jobs have their answers."""
+    yield
+    return work()
 
 
 def settle(jobs: Iterable[Job[Any, Any]]) -> None:

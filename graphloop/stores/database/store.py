@@ -26,7 +26,7 @@ from ..diagnosis import Survey
 from ..rows import Addition, addition_of, left_as
 from . import claims, reading
 from .claims import HeldRun, Holder, LapsedClaim
-from .jobs import Job
+from .jobs import Asking, Job, at_once, later
 from .link import SqlLink
 
 __all__ = ["ChangesMeters", "DatabaseStore", "Dialect", "Look", "Reads", "Writes"]
@@ -70,7 +70,7 @@ class Dialect(Struct, Generic[L], frozen=True):
         is_look_written: whether a look writes, because it frees the runs of dead workers.
     """
 
-    claim: Callable[[L, Holder, str], HeldRun]
+    claim: Callable[[L, Holder, str], Asking[HeldRun]]
     read_journal: Callable[[L, Codec, Beginnings, str], tuple[Event, ...]]
     ready: Callable[[L, Look], list[str]]
     attend: Callable[[L, Holder, Mapping[str, str]], None]
@@ -206,13 +206,13 @@ class DatabaseStore(Generic[L]):
         holder, claim, won = self._holder, self._dialect.claim, list[HeldRun]()
         holder.claims.take(run_id)
 
-        def work(link: L) -> HeldRun:
-            won[:] = [claim(link, holder, run_id)]
+        def asks(link: L) -> Asking[HeldRun]:
+            won[:] = [(yield from claim(link, holder, run_id))]
             return won[0]
 
         def undo(link: L) -> None:
             if won:
-                claims.give_back(link, holder, run_id, LapsedClaim(won[0]))
+                at_once(claims.give_back(link, holder, run_id, LapsedClaim(won[0])))
 
         def undone(_: None) -> None:
             if holder.held.get(run_id) in won:
@@ -224,7 +224,7 @@ class DatabaseStore(Generic[L]):
 
         try:
             known = partial(holder.held.__setitem__, run_id)
-            await self._write(work, known, run_id=run_id, is_single=True)
+            await self._write(None, known, run_id=run_id, asks=asks)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 # The cancelled caller does not know of the claim, so the store undoes it.
@@ -253,8 +253,8 @@ class DatabaseStore(Generic[L]):
             status, asks, holder.clock(), seen=seen, wake_s=wake_s, refusal=refusal, ending=ending
         )
 
-        def work(link: L) -> None:
-            claims.release(link, holder, run_id, standing)
+        def work(link: L) -> Asking[None]:
+            return claims.release(link, holder, run_id, standing)
 
         def released(_: None) -> None:
             holder.held.pop(run_id, None)
@@ -263,19 +263,21 @@ class DatabaseStore(Generic[L]):
             if not isinstance(error, Fenced):
                 holder.leave(run_id, standing)
 
-        is_single = "/" not in run_id and refusal is None
         try:
-            await self._write(work, released, failed, run_id=run_id, is_single=is_single)
+            if "/" in run_id or refusal is not None:
+                await self._write(lambda link: at_once(work(link)), released, failed, run_id=run_id)
+            else:
+                await self._write(None, released, failed, run_id=run_id, asks=work)
         finally:
             holder.claims.give_back(run_id)
 
     async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
         """Store an answer to the question `key` of a run, unless the question has an answer."""
 
-        def work(link: L) -> Posted:
+        def asks(link: L) -> Asking[Posted]:
             return claims.post(link, run_id, key, signal_id, data)
 
-        return await self._write(work, run_id=run_id, is_single=True)
+        return await self._write(None, run_id=run_id, asks=asks)
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
@@ -317,7 +319,9 @@ class DatabaseStore(Generic[L]):
         """Return ids of runs that a driver could take further now, at most `limit`."""
         look, dialect = Look(graphs, limit, revisions, queue, pinned), self._dialect
         if dialect.is_look_written:
-            return await self._write(lambda link: dialect.ready(link, look), is_single=True)
+            return await self._write(
+                None, asks=lambda link: later(partial(dialect.ready, link, look))
+            )
         return await self._reader.do(lambda link: dialect.ready(link, look))
 
     async def enlist(self, started: Started, place: Submission) -> None:
@@ -367,14 +371,14 @@ class DatabaseStore(Generic[L]):
 
     def _write(
         self,
-        work: Callable[[L], T],
+        work: Callable[[L], T] | None,
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
         *,
         run_id: str = "",
-        is_single: bool = False,
+        asks: Callable[[L], Asking[T]] | None = None,
     ) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        job = Job(work, committed, failed, future, run_id=run_id, is_single=is_single)
+        job = Job(work, committed, failed, future, run_id=run_id, asks=asks)
         self._writer.queue(job)
         return future

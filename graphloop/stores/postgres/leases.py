@@ -16,6 +16,7 @@ from msgspec.json import encode
 from ...errors import RunBusy
 from ..backlog import refuse_full
 from ..database.claims import HeldRun, Holder
+from ..database.jobs import Asking
 from .schema import LOCK_CLASS, PostgresLink
 
 __all__ = ["IS_DUE", "beat", "claim", "end_row", "interrupt", "sweep", "take_row"]
@@ -76,7 +77,7 @@ def beat(link: PostgresLink, holder: Holder) -> bool:
     return taken is not None
 
 
-def claim(link: PostgresLink, holder: Holder, run_id: str) -> HeldRun:
+def claim(link: PostgresLink, holder: Holder, run_id: str) -> Asking[HeldRun]:
     """Make the holder the owner of a run, and return the claim.
 
     A single statement does it if the worker has its row, the run no owner, and its queue no limit.
@@ -84,8 +85,11 @@ def claim(link: PostgresLink, holder: Holder, run_id: str) -> HeldRun:
     Raises:
         RunBusy: a live worker owns the run, or its queue is full (`QueueFull`).
     """
-    if (held := _claimed(link, holder, run_id, has_room=False)) is not None:
-        return held
+    given = {"name": holder.name, "run_id": run_id, "has_room": False}
+    answer = link.execute(CLAIM, given)
+    yield
+    if (row := answer.fetchone()) is not None:
+        return HeldRun(*row)
     with link.transaction():
         return _claim_with_care(link, holder, run_id)
 
@@ -127,12 +131,10 @@ def _refuse_full(link: PostgresLink, run_id: str) -> None:
     refuse_full(run_id, name, running, under_way)
 
 
-def _claimed(
-    link: PostgresLink, holder: Holder, run_id: str, *, has_room: bool = True
-) -> HeldRun | None:
-    given = {"name": holder.name, "run_id": run_id, "has_room": has_room}
+def _claimed(link: PostgresLink, holder: Holder, run_id: str) -> HeldRun | None:
+    given = {"name": holder.name, "run_id": run_id, "has_room": True}
     row = link.execute(CLAIM, given).fetchone()
-    return None if row is None else HeldRun(row[0], row[1])
+    return None if row is None else HeldRun(*row)
 
 
 def interrupt(link: PostgresLink, holder: Holder, left: Iterable[HeldRun]) -> None:

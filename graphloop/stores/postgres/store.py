@@ -26,9 +26,10 @@ from ..database import DatabaseStore
 from ..database.claims import Holder
 from ..database.store import Dialect
 from . import leases, operating, reading
+from .outages import persist
 from .relay import PostgresRelay
 from .schema import PostgresLink, opened, place_of, tell_engine
-from .writer import Writer, persist
+from .writer import Writer
 
 __all__ = ["PostgresStore", "Readers"]
 

@@ -29,12 +29,13 @@ from psycopg.pq import TransactionStatus
 
 from ...errors import GraphloopError, StoreError
 from ..database.claims import HeldRun, Holder, give_back
-from ..database.jobs import Job, settle
+from ..database.jobs import Job, at_once, settle
 from ..rows import Addition
 from . import journal, leases
-from .schema import CHANNEL, PostgresLink, opened, place_of, told
+from .outages import persist
+from .schema import CHANNEL, PostgresLink, opened, place_of
 
-__all__ = ["QueuedAppend", "Writer", "persist"]
+__all__ = ["QueuedAppend", "Writer"]
 
 T = TypeVar("T")
 
@@ -43,13 +44,11 @@ Queued: TypeAlias = Job[PostgresLink, Any]
 LOG: Final = logging.getLogger("graphloop")
 
 JOBS_MAX: Final = 1000
+SINGLES_MAX: Final = 100
+"""The most statements that are sent before the first answer is read."""
 BEATS_PER_LEASE: Final = 3
-AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
-"""The errors of a server that may be back soon: stopped, full, or a standby after a failover."""
 ATTEMPTS_MAX: Final = 50
 """How often a transaction is done again that met another writer of the same row."""
-PAUSE_S: Final = 0.05
-PAUSE_S_MAX: Final = 1.0
 
 
 class QueuedAppend(NamedTuple):
@@ -58,34 +57,6 @@ class QueuedAppend(NamedTuple):
     addition: Addition
     held: HeldRun
     job: Queued
-
-
-def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
-    """Return what `attempt` returns, and wait for a database that has gone away.
-
-    Args:
-        dsn: the database.
-        patience_s: the seconds to wait; 0 for a database that has never answered.
-        attempt: does the work; its argument tells whether it is done again.
-
-    Raises:
-        StoreError: the database does not answer, or refuses the work.
-    """
-    end, pause, is_again = time.monotonic() + patience_s, PAUSE_S, False
-    while True:
-        try:
-            return attempt(is_again)
-        except AWAY as error:
-            if time.monotonic() >= end:
-                raise StoreError(
-                    f"{place_of(dsn)}: expected a PostgreSQL server that answers and takes writes, "
-                    f"found: {told(error)}. Fix: start it, give it room, or mend the address."
-                ) from error
-            LOG.warning("%s does not answer, and is asked again: %s", place_of(dsn), told(error))
-        except psycopg.Error as error:
-            raise StoreError(f"{place_of(dsn)} refuses the work: {told(error)}") from error
-        time.sleep(pause)
-        pause, is_again = min(PAUSE_S_MAX, pause * 2), True
 
 
 @final
@@ -280,12 +251,13 @@ class Writer:
             waiting = [one for one in waiting if batch[one.job.run_id] is not one]
 
     def _transact(self, jobs: Sequence[Queued], link: PostgresLink) -> None:
-        """Do other jobs in one transaction, in the order of their runs.
+        """Do jobs in one transaction, in the order of their runs: those of one statement first.
 
         Jobs that would make the next beat late are left: a lease that ends during a transaction
         fences every claim that it makes.
         """
         todo = sorted([job for job in jobs if not job.is_over], key=lambda job: job.run_id)
+        singles = [job for job in todo if job.is_single][:SINGLES_MAX]
 
         def work() -> Sequence[Queued]:
             end = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE / 2
@@ -296,8 +268,8 @@ class Writer:
             return todo
 
         # A job that is alone has its own transaction: a savepoint costs two more round trips.
-        in_one = link.transaction if len(todo) > 1 else nullcontext
-        for job in _again(work, in_one) if todo else ():
+        in_one = link.transaction if len(singles or todo) > 1 else nullcontext
+        for job in _again(partial(_asked, singles, link) if singles else work, in_one):
             job.end()
 
     def _beat(self) -> None:
@@ -310,13 +282,18 @@ class Writer:
     def _beat_on(self, link: PostgresLink) -> None:
         holder = self._holder
         gone = {run: held for run, held in holder.held.items() if not holder.claims.is_live(run)}
-        if gone:
-            freed = partial(leases.interrupt, link, holder, gone.values())
-            _again(freed, link.transaction)
+        lapsed = sorted(holder.left.items())
+
+        def free() -> None:
+            leases.interrupt(link, holder, gone.values())
+            for run_id, left in lapsed:
+                at_once(give_back(link, holder, run_id, left))
+
+        if gone or lapsed:
+            _again(free, link.transaction)
         for run_id in gone:
             del holder.held[run_id]
-        for run_id, left in sorted(holder.left.items()):
-            _again(partial(give_back, link, holder, run_id, left), link.transaction)
+        for run_id, left in lapsed:
             holder.forget(run_id, left)
         if not leases.beat(link, holder):
             LOG.warning("%s was declared dead, and its runs go on elsewhere", holder.name)
@@ -360,15 +337,33 @@ def _append_batch(link: PostgresLink, batch: Sequence[QueuedAppend]) -> None:
 
 
 def _do(job: Queued, link: PostgresLink) -> None:
-    """Do a job in a transaction, or in a savepoint of one; keep the result or refusal.
-
-    A single statement needs neither, and so waits less for answers of the database.
-    """
+    """Do a job in a transaction, or in a savepoint of one; keep the result or refusal."""
     try:
-        with nullcontext() if job.is_single else link.transaction():
+        with link.transaction():
             job.do(link)
     except GraphloopError as error:
         job.fail(error)
+
+
+def _asked(jobs: Sequence[Queued], link: PostgresLink) -> Sequence[Queued]:
+    """Send the statements of all jobs, then read the answers: one wait for the database.
+
+    A refused job has changed nothing, so it needs no savepoint.
+    """
+    sent: list[Queued] = []
+    with link.pipeline() if len(jobs) > 1 else nullcontext():
+        for job in jobs:
+            try:
+                job.send(link)
+                sent.append(job)
+            except GraphloopError as error:
+                job.fail(error)
+    for job in sent:
+        try:
+            job.receive()
+        except GraphloopError as error:
+            job.fail(error)
+    return jobs
 
 
 def _again(work: Callable[[], T], in_one: Callable[[], AbstractContextManager[object]]) -> T:

@@ -14,6 +14,7 @@ from typing import Final
 from ...errors import RunBusy
 from ..backlog import refuse_full
 from ..database.claims import HeldRun, Holder, give_back
+from ..database.jobs import Asking, at_once
 from ..rows import fenced
 from .schema import SqliteLink, is_dead
 
@@ -28,7 +29,7 @@ CLAIM: Final = (
 )
 
 
-def claim(link: SqliteLink, holder: Holder, run_id: str) -> HeldRun:
+def claim(link: SqliteLink, holder: Holder, run_id: str) -> Asking[HeldRun]:
     """Make the holder the owner of a run, and return the claim.
 
     If a dead driver still owned the run, the run's status becomes "interrupted". A row that this
@@ -50,7 +51,9 @@ def claim(link: SqliteLink, holder: Holder, run_id: str) -> HeldRun:
         )
     _refuse_full(link, holder, run_id)
     given = run_id, holder.name, now + holder.lease_s, now, now
-    return HeldRun(*link.execute(CLAIM, given).fetchone())
+    answer = link.execute(CLAIM, given)
+    yield
+    return HeldRun(*answer.fetchone())
 
 
 def fence(holder: Holder, run_id: str, row: tuple[str | None, int] | None) -> None:
@@ -92,7 +95,7 @@ def renew(link: SqliteLink, holder: Holder) -> None:
 def give_up(link: SqliteLink, holder: Holder) -> None:
     """End all leases of the holder at once, because its store closes."""
     for run_id, left in holder.left.items():
-        give_back(link, holder, run_id, left)
+        at_once(give_back(link, holder, run_id, left))
     link.execute("UPDATE run SET lease_until = 0 WHERE owner = ?", (holder.name,))
     link.execute("DELETE FROM worker WHERE name = ?", (holder.name,))
 

@@ -191,8 +191,8 @@ class Writer:
             return []
         jobs: list[Queued] = [Job(partial(renew, holder=self._holder))]
         for run_id, left in self._holder.left.items():
-            work = partial(give_back, holder=self._holder, run_id=run_id, left=left)
-            jobs.append(Job(work, partial(self._written, run_id, left)))
+            asks = partial(give_back, holder=self._holder, run_id=run_id, left=left)
+            jobs.append(Job(None, partial(self._written, run_id, left), asks=asks))
         return jobs
 
     def _written(self, run_id: str, left: LapsedClaim, _: bool) -> None:  # noqa: FBT001 - a result

@@ -20,16 +20,19 @@ import pytest
 
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Setup, Started
+from graphloop.stores.base import Ask
 from graphloop.stores.postgres import PostgresStore
 from graphloop.stores.postgres.schema import PostgresLink
 from tests.postgres_server import database
 
+ASK = Ask("c0.0", "approval", "pay", "{}", "t")
 FULL = b"""
 CREATE FUNCTION graphloop.no_room() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN RAISE EXCEPTION 'could not extend file: No space left on device'
     USING ERRCODE = 'disk_full'; END $$;
 CREATE TRIGGER no_room BEFORE INSERT ON graphloop.entry EXECUTE FUNCTION graphloop.no_room();
 """
+FULL_RUNS = FULL.replace(b"INSERT ON graphloop.entry", b"UPDATE OF owner ON graphloop.run")
 ROOM = b"DROP FUNCTION graphloop.no_room() CASCADE"
 LATE = Cancelled(1.0, "late")
 BEGUN = Started(1.0, "r", "a graph", (), Setup())
@@ -45,6 +48,22 @@ def do(dsn: str, statement: bytes) -> None:
     """Do a statement on a connection of the test's own."""
     with psycopg.connect(dsn, autocommit=True) as link:
         link.execute(statement)
+
+
+async def test_a_release_that_failed_is_made_good_at_a_later_beat(dsn: str) -> None:
+    """The run stands as its driver left it, and is not driven again."""
+    store = PostgresStore(dsn, lease_s=1.0, patience_s=0.01)
+    await store.claim("r")
+    await store.append("r", 1, Started(1.0, "r", "a graph", (), Setup()))
+    do(dsn, FULL_RUNS)
+    with pytest.raises(StoreError, match="No space left"):
+        await store.release("r", "parked", [ASK])
+    do(dsn, b"DROP TRIGGER no_room ON graphloop.run")
+    while (record := await store.record("r")).status != "parked":  # noqa: ASYNC110 - its thread
+        await asyncio.sleep(0)
+
+    assert record.asks == (ASK,)
+    await store.aclose()
 
 
 async def waited(caplog: pytest.LogCaptureFixture, text: str) -> None:

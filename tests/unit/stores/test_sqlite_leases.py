@@ -12,6 +12,7 @@ import pytest
 
 from graphloop.errors import Fenced, RunBusy
 from graphloop.stores.database.claims import HeldRun, Holder
+from graphloop.stores.database.jobs import at_once
 from graphloop.stores.rows import LeftAs
 from graphloop.stores.sqlite.leases import claim, fence, renew
 from graphloop.stores.sqlite.schema import open_writer
@@ -66,9 +67,9 @@ def test_a_renewal_prolongs_no_lease_of_another_driver(tmp_path: Path) -> None:
     now = [100.0]
     slow, quick = Holder(30.0, lambda: now[0]), Holder(30.0, lambda: now[0])
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
-        slow.held["r"] = claim(connection, slow, "r")
+        slow.held["r"] = at_once(claim(connection, slow, "r"))
         now[0] = 131.0
-        quick.held["r"] = claim(connection, quick, "r")
+        quick.held["r"] = at_once(claim(connection, quick, "r"))
         slow.claims.take("r")
         now[0] = 150.0
 

@@ -14,7 +14,7 @@ import pytest
 
 from graphloop.errors import StoreError
 from graphloop.stores.database.claims import HeldRun, Holder
-from graphloop.stores.database.jobs import Job
+from graphloop.stores.database.jobs import Job, at_once
 from graphloop.stores.sqlite.leases import claim
 from graphloop.stores.sqlite.schema import SqliteLink
 from graphloop.stores.sqlite.store import SqliteStore
@@ -235,7 +235,7 @@ def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
     def until(connection: SqliteLink) -> float:
         return float(connection.execute("SELECT lease_until FROM run").fetchone()[0])
 
-    asyncio.run(done(writer, lambda connection: claim(connection, holder, "r"), claimed))
+    asyncio.run(done(writer, lambda connection: at_once(claim(connection, holder, "r")), claimed))
     now[0] = 200.0
     assert renewed.wait(30)
 
@@ -261,7 +261,7 @@ def test_an_idle_writer_rests_between_two_beats(tmp_path: Path) -> None:
     def claimed(held: HeldRun) -> None:
         holder.held["r"] = held
 
-    asyncio.run(done(writer, lambda connection: claim(connection, holder, "r"), claimed))
+    asyncio.run(done(writer, lambda connection: at_once(claim(connection, holder, "r")), claimed))
 
     assert not busy.wait(0.3)
     writer.stop()
