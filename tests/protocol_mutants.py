@@ -21,6 +21,7 @@ from tests.mutants import ROOT, Bench
 
 __all__ = ["MUTANTS", "ProtocolMutant"]
 
+CLAIMS: Final = "graphloop/stores/database/claims.py"
 CHILDREN: Final = "graphloop/driver/children.py"
 DRIVER: Final = "graphloop/driver/driver.py"
 JOURNAL: Final = "graphloop/stores/postgres/journal.py"
@@ -71,28 +72,32 @@ MUTANTS: Final = (
     ),
     ProtocolMutant(
         "poke in release: a parked run with an unread answer sleeps on",
-        [(LEASES, "AND %(seen)s < \"", 'AND false AND %(seen)s < "')],
+        [(CLAIMS, "AND :seen < posts", "AND false")],
         (UNREAD, f"{STORE_TESTS}::test_an_answer_and_a_release_meet_on_the_row"),
     ),
     ProtocolMutant(
         "poke in post: an answer does not make a parked run ready",
-        [(JOURNAL, "AND found.owner IS NULL AND found.status = 'parked'", "AND false")],
+        [(SCHEMA, " status = CASE WHEN owner IS NULL AND", " status = CASE WHEN false AND")],
         (UNREAD,),
     ),
     ProtocolMutant(
-        "lock in post: an answer does not see how a driver has just left the run",
-        [(JOURNAL, '"FOR UPDATE), written', '"), written')],
+        "count: an answer is not counted in the run's row",
+        [(SCHEMA, "SET posts = posts + 1", "SET posts = posts")],
+        (UNREAD,),
+    ),
+    ProtocolMutant(
+        "count: a release counts the answers as they were before it waited for the row",
+        [(CLAIMS, ":seen < posts", ":seen < (SELECT count(*) FROM signal WHERE run = number)")],
         (f"{STORE_TESTS}::test_an_answer_and_a_release_meet_on_the_row",),
     ),
     ProtocolMutant(
         "news: the end of a placed child wakes nobody",
-        [(LEASES, "if agent and tells_parent(", "if not agent and tells_parent(")],
+        [(CLAIMS, "and agent and tells_parent(", "and not agent and tells_parent(")],
         (f"{STORES}::test_what_a_placed_child_has_to_tell_wakes_the_run_that_waits",),
     ),
     ProtocolMutant(
         "news: a run that has not parked yet does not hear of it",
-        [(LEASES, "if parent is None:\n        return\n    number,",
-          "if parent is None or parent[1]:\n        return\n    number,")],
+        [(CLAIMS, "(:run_ids) AND begun", "(:run_ids) AND owner IS NULL AND begun")],
         (f"{STORES}::test_what_a_placed_child_has_to_tell_wakes_the_run_that_waits",),
     ),
     ProtocolMutant(
@@ -135,12 +140,12 @@ MUTANTS: Final = (
     ProtocolMutant(
         "eviction: a worker that was declared dead goes on under its name",
         [(LEASES, "        return\n    holder.rename()\n", "        return\n"),
-         (WRITER, "            self._holder.rename()\n", "")],
+         (WRITER, "            holder.rename()\n", "")],
         (f"{STORE_TESTS}::test_a_worker_that_was_declared_dead_goes_on_under_a_new_name",),
     ),
     ProtocolMutant(
         "telling: what makes a run ready tells nobody in its transaction",
-        [(LEASES, """link.execute("SELECT pg_notify(%s, '')", (CHANNEL,))""", "pass")],
+        [(SCHEMA, "$$ BEGIN PERFORM pg_notify('graphloop_ready', ''); ", "$$ BEGIN ")],
         (f"{STORE_TESTS}::test_a_store_tells_others_of_a_run_that_waits",),
     ),
     ProtocolMutant(

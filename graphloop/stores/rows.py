@@ -210,12 +210,12 @@ def _record(row: tuple[Any, ...], parent: str) -> RunRecord:
     )
 
 
-def refusals_in(data: bytes) -> tuple[Refusal, ...]:
+def refusals_in(data: str) -> tuple[Refusal, ...]:
     """Return the refusals that a database keeps for a run."""
     return REFUSALS.decode(data)
 
 
-def reason_in(data: bytes) -> str:
+def reason_in(data: str) -> str:
     """Return why a run is blocked, by its last refusal; empty if it is not told."""
     return next((one.reason for one in reversed(refusals_in(data))), "")
 

@@ -1,52 +1,21 @@
-"""The SQL statements that write events and answers; the caller begins and ends the transaction."""
+"""The SQL statements that append events; the caller begins and ends the transaction."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Final, LiteralString
+from collections.abc import Sequence
 
-from msgspec.json import encode
-
-from ...errors import StoreError, UnknownRun
-from ..backlog import QueueLimits, Submission
-from ..base import Posted
+from ...errors import StoreError
+from ..database.claims import HeldRun, Holder, give_place
 from ..journals import out_of_order
-from ..rows import Addition, fenced, said_before
-from .leases import HeldRun, Holder, notify
-from .schema import CHANNEL, Link
+from ..rows import Addition, fenced
+from .schema import PostgresLink
 
-__all__ = [
-    "append_claimed",
-    "append_unclaimed",
-    "forget_refusals",
-    "note_queues",
-    "note_target",
-    "place_run",
-    "post",
-    "stored_text",
-    "why_refused",
-]
+__all__ = ["append_claimed", "append_unclaimed", "why_refused"]
 
 
-# The rows of `found` are the latest, also after a wait for the lock.
-POST: Final[LiteralString] = (
-    "WITH found AS (SELECT number, owner, status FROM run WHERE run_id = %(run_id)s AND begun "
-    "FOR UPDATE), written AS (INSERT INTO signal(run, key, signal_id, data) "
-    "SELECT number, %(key)s, %(signal_id)s, %(data)s FROM found ON CONFLICT DO NOTHING "
-    "RETURNING run AS number), woken AS (UPDATE run SET status = 'ready', updated = now_s() "
-    "FROM found JOIN written USING(number) WHERE run.number = found.number "
-    "AND found.owner IS NULL AND found.status = 'parked') "
-    "SELECT number, EXISTS(SELECT FROM written), "
-    "(SELECT pg_notify(%(channel)s, '') FROM written) FROM found"
-)
-
-
-def stored_text(name: str) -> str:
-    """Return a graph's name as the database can hold it: without the character NUL."""
-    return name.replace("\0", "\ufffd")
-
-
-def append_claimed(link: Link, additions: Sequence[tuple[Addition, HeldRun]]) -> frozenset[str]:
+def append_claimed(
+    link: PostgresLink, additions: Sequence[tuple[Addition, HeldRun]]
+) -> frozenset[str]:
     """Append events to claimed runs, each to another run, and return the ids of those written.
 
     A single statement writes them all, and locks no row: the epoch and the number before decide. An
@@ -65,7 +34,7 @@ def append_claimed(link: Link, additions: Sequence[tuple[Addition, HeldRun]]) ->
             (
                 [held.number for held, _ in first],
                 [held.epoch for held, _ in first],
-                [stored_text(graph) for _, graph in first],
+                [link.name_of(graph) for _, graph in first],
             ),
         )
     if told := [(held, each.revision) for each, held in additions if each.revision]:
@@ -100,9 +69,7 @@ def append_claimed(link: Link, additions: Sequence[tuple[Addition, HeldRun]]) ->
     return frozenset([each.run_id for each, held in additions if held.number in numbers])
 
 
-def why_refused(
-    link: Link, addition: Addition, held: HeldRun, *, is_again: bool
-) -> StoreError | None:
+def why_refused(link: PostgresLink, addition: Addition, held: HeldRun) -> StoreError | None:
     """Return why a claimed append was refused; None if an attempt before has written it."""
     row = link.execute(
         "SELECT owner, epoch, (SELECT coalesce(max(seq), 0) FROM entry WHERE run = number) "
@@ -110,14 +77,14 @@ def why_refused(
         (held.number,),
     ).fetchone()
     owner, epoch, count = (None, 0, 0) if row is None else row
-    if is_again and addition.seq <= count and _is_written(link, addition, held):
+    if link.is_again and addition.seq <= count and _is_written(link, addition, held):
         return None
     if epoch != held.epoch:
         return fenced(addition.run_id, owner, epoch, held.epoch)
     return out_of_order(f"run {addition.run_id!r}", count + 1, addition.seq)
 
 
-def _is_written(link: Link, addition: Addition, held: HeldRun) -> bool:
+def _is_written(link: PostgresLink, addition: Addition, held: HeldRun) -> bool:
     kept = link.execute(
         "SELECT data FROM entry WHERE run = %s AND seq >= %s AND seq < %s ORDER BY seq",
         (held.number, addition.seq, addition.seq + len(addition.events)),
@@ -125,9 +92,7 @@ def _is_written(link: Link, addition: Addition, held: HeldRun) -> bool:
     return [data for (data,) in kept] == [data for _, data in addition.events]
 
 
-def append_unclaimed(
-    link: Link, holder: Holder, addition: Addition, *, is_again: bool = False
-) -> None:
+def append_unclaimed(link: PostgresLink, holder: Holder, addition: Addition) -> None:
     """Append events to a run that no other store drives; its first event creates the run.
 
     Raises:
@@ -149,7 +114,7 @@ def append_unclaimed(
     (count,) = link.execute(
         "SELECT coalesce(max(seq), 0) FROM entry WHERE run = %s", (number,)
     ).fetchone() or (0,)
-    if is_again and seq <= count and _is_written(link, addition, HeldRun(number, epoch)):
+    if link.is_again and seq <= count and _is_written(link, addition, HeldRun(number, epoch)):
         return
     if seq != count + 1:
         raise out_of_order(f"run {run_id!r}", count + 1, seq)
@@ -159,7 +124,7 @@ def append_unclaimed(
         [(number, seq + at, kind, data) for at, (kind, data) in enumerate(addition.events)],
     )
     if addition.place is not None:  # The row says all of a run when its trigger sees it begin.
-        _give_place(link, number, addition.place)
+        give_place(link, number, addition.place)
     link.execute(
         "UPDATE run SET begun = true, updated = now_s(), "
         "graph = CASE WHEN begun THEN graph ELSE %(graph)s END, "
@@ -167,94 +132,14 @@ def append_unclaimed(
         "revision = CASE revision WHEN '' THEN %(revision)s ELSE revision END "
         "WHERE number = %(number)s",
         {
-            "graph": stored_text(addition.graph),
+            "graph": link.name_of(addition.graph),
             "revision": addition.revision,
             "number": number,
         },
     )
-    if seq == 1 and "/" not in run_id:
-        notify(link)
 
 
-def post(link: Link, run_id: str, key: str, signal: tuple[str, str]) -> Posted:
-    """Store `signal`, the id and the text of an answer, unless the key has an answer already.
-
-    The statement locks the run's row first, as `leases.release_run` does: of an answer and a
-    release, the second sees the first.
-    """
-    signal_id, data = signal
-    given = {"run_id": run_id, "key": key, "signal_id": signal_id, "data": data}
-    row = link.execute(POST, {**given, "channel": CHANNEL}).fetchone()
-    if row is None:
-        raise _unknown(run_id)
-    number, is_written, _ = row
-    if is_written:
-        return "accepted"
-    (first,) = link.execute(
-        "SELECT signal_id FROM signal WHERE run = %s AND key = %s", (number, key)
-    ).fetchone() or ("",)
-    return said_before(first, signal_id)
-
-
-def note_target(link: Link, run_id: str, target: str) -> None:
-    """Store the target of `graphloop run` that started the run."""
-    known = "UPDATE run SET target = %s WHERE run_id = %s AND begun"
-    if not link.execute(known, (target, run_id)).rowcount:
-        raise _unknown(run_id)
-
-
-def note_queues(link: Link, queues: Mapping[str, QueueLimits]) -> None:
-    """Store the limits and weights of queues."""
-    link.cursor().executemany(
-        "INSERT INTO queue(name, running, weights) VALUES(%s, %s, %s) ON CONFLICT(name) "
-        "DO UPDATE SET running = excluded.running, weights = excluded.weights",
-        [
-            (stored_text(name), queue.running, encode(queue.weights).decode())
-            for name, queue in sorted(queues.items())
-        ],
-    )
-
-
-def place_run(link: Link, run_id: str) -> None:
-    """Let the workers of the root's agent take a child run, in its root's place in line."""
-    placed = link.execute(
-        "UPDATE run c SET agent = r.agent, tenant = r.tenant, priority = r.priority, "
-        "queue = r.queue, revision = r.revision FROM run r "
-        "WHERE r.run_id = %s AND c.run_id = %s AND c.agent = '' AND c.begun",
-        (run_id.partition("/")[0], run_id),
-    )
-    if placed.rowcount:
-        notify(link)
-    elif not link.execute("SELECT FROM run WHERE run_id = %s AND begun", (run_id,)).rowcount:
-        raise _unknown(run_id)
-
-
-def forget_refusals(link: Link, revisions: Collection[str]) -> None:
-    """Forget the refusals of blocked runs that have one of these revisions."""
-    for revision in revisions:
-        link.execute(
-            "UPDATE run SET refusals = '[]' WHERE status = 'blocked' "
-            "AND position(convert_to(%s, 'UTF8') IN refusals) > 0",
-            (revision,),
-        )
-
-
-def _give_place(link: Link, number: int, place: Submission) -> None:
-    link.execute(
-        "UPDATE run SET tenant = %s, priority = %s, deadline = now_s() + %s, "
-        "wake_at = now_s() + %s, queue = %s WHERE number = %s",
-        (
-            *(stored_text(place.tenant), place.priority, *[place.deadline_s] * 2),
-            *(stored_text(place.queue), number),
-        ),
-    )
-
-
-def _unknown(run_id: str) -> UnknownRun:
-    return UnknownRun(f"no run {run_id!r} in this store")
-
-
-def _keep_blobs(link: Link, additions: Sequence[Addition]) -> None:
+def _keep_blobs(link: PostgresLink, additions: Sequence[Addition]) -> None:
     blobs = sorted({one for each in additions for one in each.blobs.items()})
     if blobs:
         # In one order, so that two writers of the same media do not wait for each other.

@@ -1,8 +1,7 @@
-"""A PostgreSQL store for its operator: its state, its meters, and the end of old runs."""
+"""A PostgreSQL store for its operator: workers, sizes and meters, and the end of old runs."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Final, LiteralString, TypeVar
 
@@ -10,59 +9,17 @@ from msgspec.json import encode
 
 from ..base import Change
 from ..beginnings import PART
-from ..diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
-from ..rows import NAMED_MAX, family_of, reason_in
-from .leases import Holder, take_row
-from .schema import Link
+from ..database.claims import Holder
+from ..rows import family_of
+from .leases import take_row
+from .schema import PostgresLink
 
-__all__ = ["attend", "change_meters", "prune_families", "survey_of"]
+__all__ = ["attend", "change_meters", "prune_families", "sizes_of"]
 
 # ruff: noqa: S608 - the queries are made of constants
 
 T = TypeVar("T")
 
-STATUSES: Final[LiteralString] = (
-    "SELECT CASE WHEN owner IS NULL THEN status WHEN owner IN (SELECT name FROM live) "
-    "THEN 'running' ELSE 'interrupted' END AS told, count(*), min(updated) "
-    "FROM run WHERE begun GROUP BY told"
-)
-WAITING: Final[LiteralString] = (
-    "SELECT agent, count(*), min(CASE WHEN status = 'parked' THEN wake_at ELSE updated END) "
-    "FROM run WHERE begun AND owner IS NULL AND agent <> '' "
-    "AND (status IN('ready', 'interrupted') OR wake_at <= now_s()) GROUP BY agent ORDER BY agent"
-)
-WAITS: Final[LiteralString] = (
-    "(owner IS NULL AND (status IN('ready', 'interrupted') OR wake_at <= now_s()))"
-)
-IS_OPEN: Final[LiteralString] = (
-    "begun AND agent <> '' AND (owner IS NOT NULL OR status NOT IN('done', 'failed', 'cancelled'))"
-)
-QUEUES: Final[LiteralString] = (
-    f"SELECT queue, count(*) FILTER (WHERE {WAITS}), "
-    "count(*) FILTER (WHERE owner IN (SELECT name FROM live)), "
-    f"min(CASE status WHEN 'parked' THEN wake_at ELSE updated END) FILTER (WHERE {WAITS}), "
-    f"count(*) FILTER (WHERE deadline <= now_s()) FROM run WHERE {IS_OPEN} "
-    "GROUP BY queue ORDER BY queue"
-)
-BEGUN: Final[LiteralString] = (
-    f"SELECT agent, revision, count(*) FROM run WHERE {IS_OPEN} AND revision <> '' "
-    "GROUP BY agent, revision ORDER BY agent, revision"
-)
-SERVED: Final[LiteralString] = (
-    "SELECT key, value FROM worker CROSS JOIN LATERAL jsonb_each_text(serves) "
-    "WHERE name IN (SELECT name FROM live) ORDER BY name"
-)
-BLOCKED: Final[LiteralString] = (
-    "SELECT run_id, refusals FROM run WHERE begun AND status = 'blocked' ORDER BY updated LIMIT %s"
-)
-ORPHANS: Final[LiteralString] = (
-    "SELECT run_id FROM run r WHERE begun AND strpos(run_id, '/') > 0 AND NOT EXISTS(SELECT 1 "
-    "FROM run p WHERE p.begun AND p.run_id = split_part(r.run_id, '/', 1)) ORDER BY run_id LIMIT %s"
-)
-DRIVERS: Final[LiteralString] = (
-    "SELECT (SELECT count(*) FROM live), "
-    "count(*) FILTER (WHERE name NOT IN (SELECT name FROM live)) FROM worker"
-)
 SIZES: Final[LiteralString] = (
     "SELECT pg_database_size(current_database()), pg_total_relation_size('entry'), "
     "pg_total_relation_size('run'), pg_total_relation_size('blob'), "
@@ -104,32 +61,12 @@ REFERENCES: Final[LiteralString] = (
 IS_PART: Final[LiteralString] = "(substr(data, 1, length(%(part)s::bytea)) = %(part)s)"
 
 
-def survey_of(link: Link) -> Survey:
-    """Return the state of the store, from one snapshot."""
-    (now,) = link.execute("SELECT now_s()").fetchone() or (0.0,)
-    statuses = link.execute(STATUSES).fetchall()
-    live, lapsed = link.execute(DRIVERS).fetchone() or (0, 0)
-    sizes = link.execute(SIZES).fetchone() or ()
-    served: defaultdict[str, list[str]] = defaultdict(list)
-    for agent, pin in link.execute(SERVED):
-        served[agent].append(pin)
-    return Survey(
-        now,
-        {status: count for status, count, _ in statuses},
-        {status: oldest for status, _, oldest in statuses},
-        tuple([WaitingRuns(*row) for row in link.execute(WAITING)]),
-        {run_id: reason_in(kept) for run_id, kept in link.execute(BLOCKED, (NAMED_MAX,))},
-        tuple([run_id for (run_id,) in link.execute(ORPHANS, (NAMED_MAX,))]),
-        live,
-        lapsed,
-        dict(zip(WORDS, sizes, strict=True)),
-        tuple([QueueState(*row) for row in link.execute(QUEUES)]),
-        tuple([BegunRuns(*row) for row in link.execute(BEGUN)]),
-        served,
-    )
+def sizes_of(link: PostgresLink) -> Mapping[str, int]:
+    """Return the sizes of the database."""
+    return dict(zip(WORDS, link.execute(SIZES).fetchone() or (), strict=True))
 
 
-def attend(link: Link, holder: Holder, agents: Mapping[str, str]) -> None:
+def attend(link: PostgresLink, holder: Holder, agents: Mapping[str, str]) -> None:
     """Note which agents' runs the workers of a store object take."""
     holder.serves.update(agents)
     take_row(link, holder)
@@ -139,7 +76,7 @@ def attend(link: Link, holder: Holder, agents: Mapping[str, str]) -> None:
     )
 
 
-def change_meters(link: Link, names: Collection[str], change: Change[T]) -> T:
+def change_meters(link: PostgresLink, names: Collection[str], change: Change[T]) -> T:
     """Change meters whose rows no other transaction changes meanwhile.
 
     The time is read once the rows are locked: a later transaction has no earlier time.
@@ -160,7 +97,7 @@ def change_meters(link: Link, names: Collection[str], change: Change[T]) -> T:
     return result
 
 
-def prune_families(link: Link, older_s: float, limit: int) -> int:
+def prune_families(link: PostgresLink, older_s: float, limit: int) -> int:
     """Delete old families that are over, with the media that no other run shows.
 
     The parts of conversations stay (`beginnings.py`), and what they show: a store object that is

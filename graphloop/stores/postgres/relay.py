@@ -14,10 +14,10 @@ from collections.abc import AsyncGenerator
 from typing import Final, final
 
 import psycopg
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, Connection, sql
 from psycopg.conninfo import make_conninfo
 
-from .schema import CONNECT_S, Link, told
+from .schema import CONNECT_S, told
 
 __all__ = ["PostgresRelay"]
 
@@ -39,7 +39,7 @@ class PostgresRelay:
             dsn, connect_timeout=CONNECT_S, fallback_application_name="graphloop"
         )
         self._lock = threading.Lock()
-        self._link: Link | None = None
+        self._link: Connection | None = None
 
     def say(self, topic: str, text: str) -> None:
         """Tell a text; it is lost if the database does not answer."""

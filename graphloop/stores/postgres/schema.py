@@ -6,10 +6,12 @@ seconds of the database's clock, `now_s()`: the clocks of the machines decide no
 
 from __future__ import annotations
 
-from typing import Any, Final, LiteralString, TypeAlias
+import re
+from functools import cache
+from typing import Any, Final, LiteralString, final
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from ...errors import ConfigError, OtherSchema, StoreError
@@ -19,17 +21,14 @@ __all__ = [
     "CONNECT_S",
     "LOCK_CLASS",
     "SCHEMA_VERSION",
-    "Link",
+    "PostgresLink",
     "opened",
     "place_of",
     "tell_engine",
     "told",
 ]
 
-Link: TypeAlias = Connection[tuple[Any, ...]]
-"""A connection to the database, in autocommit mode."""
-
-SCHEMA_VERSION: Final = 4
+SCHEMA_VERSION: Final = 5
 TURNS_MAX: Final = 999
 """The turns of a tenant that an engine tells apart: each costs a look at so many rows at most."""
 CHANNEL: Final = "graphloop_ready"
@@ -37,6 +36,12 @@ CHANNEL: Final = "graphloop_ready"
 LOCK_CLASS: Final = 0x67726C70
 """The first number of the session lock that a live worker holds."""
 
+# To plan a look costs several times its execution, so each statement is planned once. That plan
+# must not be one for the empty tables of the first minute.
+SETTINGS: Final[LiteralString] = (
+    "SET search_path TO graphloop; SET client_min_messages TO warning; "
+    "SET plan_cache_mode TO force_generic_plan; SET enable_seqscan TO off; SET jit TO off"
+)
 CONNECT_S: Final = 10
 OLDEST: Final = 140000
 """The oldest supported version of PostgreSQL."""
@@ -51,6 +56,8 @@ OLDEST: Final = 140000
 # `refusals` tells why a blocked run is blocked, as JSON, and by the code of which revisions.
 # `revision` is that of the code that began the run; it is empty until the journal tells it.
 # `ending` tells why the run ended; it is empty if it just completed.
+# `posts` counts the signals of the run: answers, commands and news.
+# `known`, `record` and `drivers` are what `stores/database` reads.
 TABLES: Final[tuple[LiteralString, ...]] = (
     "CREATE SCHEMA IF NOT EXISTS graphloop",
     "CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL)",
@@ -60,7 +67,7 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          name text COLLATE "C" PRIMARY KEY,
          lock_id int GENERATED ALWAYS AS IDENTITY UNIQUE,
          lease_s float8 NOT NULL, beat float8 NOT NULL,
-         serves jsonb NOT NULL DEFAULT '{}') WITH (fillfactor=50)""",
+         serves text NOT NULL DEFAULT '{}') WITH (fillfactor=50)""",
     """CREATE VIEW live AS SELECT name FROM worker
          WHERE beat + lease_s > now_s() AND EXISTS(
            SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND granted
@@ -73,7 +80,8 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          status text NOT NULL DEFAULT 'ready' CHECK(status IN(
            'ready', 'interrupted', 'parked', 'blocked', 'done', 'failed', 'cancelled')),
          owner text COLLATE "C", epoch bigint NOT NULL DEFAULT 0, begun bool NOT NULL DEFAULT false,
-         asks bytea NOT NULL DEFAULT '[]', refusals bytea NOT NULL DEFAULT '[]',
+         posts int NOT NULL DEFAULT 0,
+         asks text NOT NULL DEFAULT '[]', refusals text NOT NULL DEFAULT '[]',
          wake_at float8, target text NOT NULL DEFAULT '',
          tenant text COLLATE "C" NOT NULL DEFAULT '', priority smallint NOT NULL DEFAULT 0,
          deadline float8,
@@ -100,7 +108,37 @@ TABLES: Final[tuple[LiteralString, ...]] = (
          name text COLLATE "C" PRIMARY KEY, running int, weights jsonb NOT NULL)""",
     """CREATE TABLE meter(
          name text COLLATE "C" PRIMARY KEY, at float8) WITH (fillfactor=10)""",
-    "INSERT INTO meta(key, value) VALUES('schema', '4')",
+    """CREATE VIEW known AS SELECT *, CASE WHEN owner IS NULL THEN status
+         WHEN owner IN (SELECT name FROM live) THEN 'running' ELSE 'interrupted' END AS told
+         FROM run WHERE begun""",
+    """CREATE VIEW record AS SELECT number, run_id, graph, told, seq AS events, created,
+         greatest(updated, ts) AS changed,
+         CASE WHEN owner IS NULL OR told = 'running' THEN asks ELSE '[]' END AS open_asks,
+         target, refusals, deadline - now_s() AS remaining_s, revision, queue, ending
+         FROM known CROSS JOIN LATERAL
+           (SELECT seq, ts FROM entry WHERE run = number ORDER BY seq DESC LIMIT 1) e""",
+    """CREATE VIEW drivers AS SELECT (SELECT count(*) FROM live) AS live,
+         count(*) FILTER (WHERE name NOT IN (SELECT name FROM live)) AS lapsed FROM worker""",
+    # A run that is deleted just then takes its signals along.
+    """CREATE FUNCTION signal_wakes() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+         UPDATE graphloop.run SET posts = posts + 1,
+           updated = CASE WHEN owner IS NULL AND status = 'parked' THEN NEW.ts ELSE updated END,
+           status = CASE WHEN owner IS NULL AND status = 'parked' THEN 'ready' ELSE status END
+           WHERE number = NEW.run;
+         IF NOT FOUND THEN DELETE FROM graphloop.signal WHERE run = NEW.run; END IF;
+         PERFORM pg_notify('graphloop_ready', '');
+         RETURN NULL; END $$""",
+    """CREATE TRIGGER signal_wakes AFTER INSERT ON signal
+         FOR EACH ROW EXECUTE FUNCTION signal_wakes()""",
+    """CREATE FUNCTION tell_workers() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN PERFORM pg_notify('graphloop_ready', ''); RETURN NULL; END $$""",
+    """CREATE TRIGGER tell_workers AFTER UPDATE ON run FOR EACH ROW WHEN (
+         NEW.begun AND NEW.owner IS NULL AND NEW.agent <> ''
+         AND NEW.status IN('ready', 'interrupted', 'blocked')
+         AND NOT (OLD.begun AND OLD.owner IS NULL AND OLD.agent <> ''
+           AND OLD.status IN('ready', 'interrupted', 'blocked')))
+         EXECUTE FUNCTION tell_workers()""",
+    "INSERT INTO meta(key, value) VALUES('schema', '5')",
 )
 
 # The outbox: an engine's statements, which each transaction executes that makes a run ready. A
@@ -146,6 +184,29 @@ INSTALLED: Final = (
 )
 
 
+VALUE: Final = re.compile(r":(\w+)")
+
+
+@final
+class PostgresLink(Connection[tuple[Any, ...]]):
+    """A connection to the database, in autocommit mode."""
+
+    is_again = False
+
+    def ask(self, statement: str, **given: object) -> Cursor[tuple[Any, ...]]:
+        """Execute a shared statement with these values."""
+        return self.execute(_worded(statement), given)
+
+    def name_of(self, name: str) -> str:
+        """Return the name as the database can hold it: without the character NUL."""
+        return name.replace("\0", "\ufffd")
+
+
+@cache
+def _worded(statement: str) -> bytes:
+    return VALUE.sub(r"%(\1)s", statement).encode()
+
+
 def place_of(dsn: str) -> str:
     """Return where a DSN leads, without its password.
 
@@ -163,14 +224,14 @@ def place_of(dsn: str) -> str:
     return f"postgresql://{host}:{port}/{parts.get('dbname') or ''}"
 
 
-def opened(dsn: str) -> Link:
+def opened(dsn: str) -> PostgresLink:
     """Connect to the database, and create the tables if there are none.
 
     Raises:
         StoreError: the connection is a pooler's, or the tables have another version.
         psycopg.Error: the database does not answer, or refuses the user.
     """
-    link = psycopg.connect(
+    link = PostgresLink.connect(
         make_conninfo(
             dsn,
             connect_timeout=CONNECT_S,
@@ -183,8 +244,7 @@ def opened(dsn: str) -> Link:
     )
     try:
         _refuse_pooled(link, place_of(dsn))
-        link.execute("SET search_path TO graphloop")
-        link.execute("SET client_min_messages TO warning")
+        link.execute(SETTINGS)
         _check(link, place_of(dsn))
     except BaseException:
         link.close()
@@ -192,7 +252,7 @@ def opened(dsn: str) -> Link:
     return link
 
 
-def tell_engine(link: Link, statements: str) -> None:
+def tell_engine(link: PostgresLink, statements: str) -> None:
     """Let each transaction that makes a run ready execute these PL/pgSQL statements.
 
     They have the rights of the user who calls this: other users write to runs only.
@@ -219,7 +279,7 @@ def told(error: Exception) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _refuse_pooled(link: Link, place: str) -> None:
+def _refuse_pooled(link: PostgresLink, place: str) -> None:
     """Raise if a pooler answers in the server's place: its sessions are not the server's.
 
     A pooler numbers its sessions itself. Under one that lends a session for a transaction, a lock
@@ -238,7 +298,7 @@ def _refuse_pooled(link: Link, place: str) -> None:
         )
 
 
-def _check(link: Link, place: str) -> None:
+def _check(link: PostgresLink, place: str) -> None:
     version = _version(link)
     if version is None:
         with link.transaction():
@@ -255,7 +315,7 @@ def _check(link: Link, place: str) -> None:
         )
 
 
-def _version(link: Link) -> str | None:
+def _version(link: PostgresLink) -> str | None:
     # Not to_regclass: after a wait for an advisory lock, it answers from the session's cache.
     has_tables = link.execute(
         "SELECT 1 FROM pg_tables WHERE schemaname = 'graphloop' AND tablename = 'meta'"

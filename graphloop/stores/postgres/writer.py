@@ -10,6 +10,7 @@ without an answer is known by its number and its bytes.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import select
 import socket
@@ -20,123 +21,42 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
-from typing import Any, Final, Generic, TypeAlias, TypeVar, final
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final
 
 import psycopg
 from psycopg.errors import DeadlockDetected, ReadOnlySqlTransaction, UniqueViolation
 from psycopg.pq import TransactionStatus
 
 from ...errors import GraphloopError, StoreError
+from ..database.claims import HeldRun, Holder, give_back
+from ..database.jobs import Job, at_once, settle
 from ..rows import Addition
 from . import journal, leases
-from .leases import HeldRun, Holder
-from .schema import CHANNEL, Link, opened, place_of, told
+from .outages import persist
+from .schema import CHANNEL, PostgresLink, opened, place_of
 
-__all__ = ["Job", "QueuedAppend", "Writer", "persist"]
+__all__ = ["QueuedAppend", "Writer"]
 
 T = TypeVar("T")
+
+Queued: TypeAlias = Job[PostgresLink, Any]
 
 LOG: Final = logging.getLogger("graphloop")
 
 JOBS_MAX: Final = 1000
+SINGLES_MAX: Final = 100
+"""The most statements that are sent before the first answer is read."""
 BEATS_PER_LEASE: Final = 3
-AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
-"""The errors of a server that may be back soon: stopped, full, or a standby after a failover."""
 ATTEMPTS_MAX: Final = 50
 """How often a transaction is done again that met another writer of the same row."""
-PAUSE_S: Final = 0.05
-PAUSE_S_MAX: Final = 1.0
 
 
-@final
-class Job(Generic[T]):
-    """A queued piece of work on one run, and the future of its result.
+class QueuedAppend(NamedTuple):
+    """Queued events for a claimed run, and the job of their commit, which all share."""
 
-    Args:
-        run_id: the run whose row it locks; jobs lock rows in the order of the ids.
-        work: does it; its second argument tells whether an attempt before may have been committed.
-        committed: is called in the writing thread with the result, before any later job.
-        is_single: whether the work is one statement, or opens a transaction itself.
-    """
-
-    def __init__(
-        self,
-        run_id: str,
-        work: Callable[[Link, bool], T],
-        committed: Callable[[T], None] | None = None,
-        *,
-        is_single: bool = False,
-    ) -> None:
-        self.run_id = run_id
-        self.future: Future[T] = Future()
-        self._is_single = is_single
-        self._work = work
-        self._committed = committed
-        self._outcome: tuple[T] | GraphloopError | None = None
-
-    def do(self, link: Link, *, is_again: bool) -> None:
-        """Do the work in a transaction, or in a savepoint of one; keep the result or refusal.
-
-        A single statement needs neither, and so waits less for answers of the database.
-        """
-        try:
-            with nullcontext() if self._is_single else link.transaction():
-                self._outcome = (self._work(link, is_again),)
-        except GraphloopError as error:
-            self._outcome = error
-
-    def end(self) -> None:
-        """Set the future's result, after the commit."""
-        match self._outcome:
-            case (result,):
-                if self._committed is not None:
-                    self._committed(result)
-                self.future.set_result(result)
-            case None:
-                raise AssertionError("a job ends after it was done")
-            case error:
-                self.future.set_exception(error)
-
-
-@final
-class QueuedAppend:
-    """Queued events for a claimed run, and the future of their commit."""
-
-    def __init__(self, addition: Addition, held: HeldRun) -> None:
-        self.run_id = addition.run_id
-        self.pair = addition, held
-        self.future: Future[None] = Future()
-
-
-Queued: TypeAlias = "QueuedAppend | Job[Any]"
-
-
-def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
-    """Return what `attempt` returns, and wait for a database that has gone away.
-
-    Args:
-        dsn: the database.
-        patience_s: the seconds to wait; 0 for a database that has never answered.
-        attempt: does the work; its argument tells whether it is done again.
-
-    Raises:
-        StoreError: the database does not answer, or refuses the work.
-    """
-    end, pause, is_again = time.monotonic() + patience_s, PAUSE_S, False
-    while True:
-        try:
-            return attempt(is_again)
-        except AWAY as error:
-            if time.monotonic() >= end:
-                raise StoreError(
-                    f"{place_of(dsn)}: expected a PostgreSQL server that answers and takes writes, "
-                    f"found: {told(error)}. Fix: start it, give it room, or mend the address."
-                ) from error
-            LOG.warning("%s does not answer, and is asked again: %s", place_of(dsn), told(error))
-        except psycopg.Error as error:
-            raise StoreError(f"{place_of(dsn)} refuses the work: {told(error)}") from error
-        time.sleep(pause)
-        pause, is_again = min(PAUSE_S_MAX, pause * 2), True
+    addition: Addition
+    held: HeldRun
+    job: Queued
 
 
 @final
@@ -154,21 +74,47 @@ class Writer:
         self._holder = holder
         self._patience_s = patience_s
         self._jobs: deque[Queued] = deque()
+        self._appends: deque[QueuedAppend] = deque()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._bell: socket.socket | None = None
-        self._link: Link | None = None
+        self._link: PostgresLink | None = None
         self._was_open = False
         self._beat_at = 0.0
         self._waking: list[Future[None]] = []
         self.stopped = False
 
-    def put(self, job: Queued) -> None:
+    def append(
+        self, additions: Sequence[Addition], committed: Callable[[None], None] | None
+    ) -> asyncio.Future[None]:
+        """Queue events, in one statement with all that wait, if they are of one claimed run.
+
+        Raises:
+            StoreError: the writer is stopped.
+        """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        first, *others = additions
+
+        def work(link: PostgresLink) -> None:
+            for addition in additions:
+                journal.append_unclaimed(link, self._holder, addition)
+
+        job = Job(work, committed, None, future, run_id=first.run_id)
+        if others or (held := self._holder.held.get(first.run_id)) is None:
+            self._put(job, self._jobs)
+        else:
+            self._put(QueuedAppend(first, held, job), self._appends)
+        return future
+
+    def queue(self, job: Queued) -> None:
         """Queue a job.
 
         Raises:
             StoreError: the writer is stopped.
         """
+        self._put(job, self._jobs)
+
+    def _put(self, work: T, line: deque[T]) -> None:
         with self._lock:
             if self.stopped:
                 raise StoreError(
@@ -183,7 +129,7 @@ class Writer:
                     target=self._run, args=(ear,), name="graphloop writes", daemon=True
                 )
                 self._thread.start()
-            self._jobs.append(job)
+            line.append(work)
         self._ring()
 
     def woken(self) -> Future[None]:
@@ -199,10 +145,10 @@ class Writer:
             self.stopped = True
         self._ring()
 
-    def join(self) -> None:
+    async def ended(self) -> None:
         """Wait until the thread has ended, and has closed the connection."""
         if self._thread is not None:
-            self._thread.join()
+            await asyncio.to_thread(self._thread.join)
 
     def _ring(self) -> None:
         if self._bell is not None:
@@ -213,20 +159,17 @@ class Writer:
         try:
             while True:
                 with self._lock:
-                    jobs = [self._jobs.popleft() for _ in range(min(len(self._jobs), JOBS_MAX))]
-                    if not jobs and self.stopped:
+                    appends, jobs = _taken(self._appends), _taken(self._jobs)
+                    if not (appends or jobs) and self.stopped:
                         return
-                appends, rest = _split(
-                    [job for job in jobs if job.future.set_running_or_notify_cancel()]
-                )
-                self._attempt(appends, self._append)
-                while rest:
-                    self._attempt(rest, self._transact)
+                self._attempt([one.job for one in appends], partial(self._append, appends))
+                while jobs:
+                    self._attempt(jobs, partial(self._transact, jobs))
                     self._beat()
-                    rest = [job for job in rest if not job.future.done()]
+                    jobs = [job for job in jobs if not job.is_over]
                 self._beat()
-                jobs.clear()
-                if not self._jobs:
+                appends.clear()  # Otherwise they would keep their callers alive.
+                if not (self._jobs or self._appends):
                     self._wait(ear)
         finally:
             self._close()
@@ -235,7 +178,7 @@ class Writer:
     def _wait(self, ear: socket.socket) -> None:
         """Wait for a job, a notification or the next beat."""
         rest_s = None
-        sources: list[socket.socket | Link] = [ear]
+        sources: list[socket.socket | PostgresLink] = [ear]
         if self._link is not None and not self._link.closed:
             sources.append(self._link)
         if self._holder.is_registered:
@@ -246,9 +189,7 @@ class Writer:
         if self._link in readable:
             self._attempt([], _hear)
 
-    def _attempt(
-        self, jobs: Sequence[Queued], work: Callable[[Link, Sequence[Queued], bool], None]
-    ) -> None:
+    def _attempt(self, jobs: Sequence[Queued], work: Callable[[PostgresLink], None]) -> None:
         """Do the work on an open connection, and again after it broke; fail the jobs at last."""
 
         def attempt(is_again: bool) -> None:  # noqa: FBT001 - the parameter of a callback
@@ -256,8 +197,9 @@ class Writer:
                 self._link = None
                 self._link = self._opened()
                 self._was_open = True
+            self._link.is_again = is_again
             try:
-                work(self._link, jobs, is_again)
+                work(self._link)
             except psycopg.Error as error:
                 # A standby refuses writes, and a new connection may find the primary. And libpq
                 # keeps a connection open that broke while it sent a query: no query gets through.
@@ -274,10 +216,12 @@ class Writer:
             persist(self._dsn, patience_s, attempt)
         except Exception as error:  # noqa: BLE001 - every caller gets it
             for job in jobs:
-                if not job.future.done():
-                    job.future.set_exception(error)
+                if not job.is_over:
+                    job.fail(error)
+                    job.end()
+        settle([job for job in jobs if job.is_over])
 
-    def _opened(self) -> Link:
+    def _opened(self) -> PostgresLink:
         link = opened(self._dsn)
         link.add_notify_handler(lambda _: self._wake())
         try:
@@ -296,52 +240,36 @@ class Writer:
             if future.set_running_or_notify_cancel():
                 future.set_result(None)
 
-    def _append(self, link: Link, jobs: Sequence[Queued], is_again: bool) -> None:  # noqa: FBT001
+    def _append(self, appends: Sequence[QueuedAppend], link: PostgresLink) -> None:
         """Append all events that wait, by one statement if no two of them are of one run."""
-        waiting = [job for job in jobs if isinstance(job, QueuedAppend) and not job.future.done()]
+        waiting = [one for one in appends if not one.job.is_over]
         while waiting:
             batch: dict[str, QueuedAppend] = {}
-            for job in waiting:
-                batch.setdefault(job.run_id, job)
-            self._append_batch(link, [*batch.values()], is_again=is_again)
-            waiting = [job for job in waiting if batch[job.run_id] is not job]
+            for one in waiting:
+                batch.setdefault(one.job.run_id, one)
+            _append_batch(link, [*batch.values()])
+            waiting = [one for one in waiting if batch[one.job.run_id] is not one]
 
-    def _append_batch(self, link: Link, batch: Sequence[QueuedAppend], *, is_again: bool) -> None:
-        pairs = [job.pair for job in batch]
-        is_single = all(addition.is_only_entries for addition, _ in pairs)
-        in_one = nullcontext if is_single else link.transaction
-        written = _again(lambda: journal.append_claimed(link, pairs), in_one)
-        for job, (addition, claim) in zip(batch, pairs, strict=True):
-            error = None
-            if job.run_id not in written:
-                error = journal.why_refused(link, addition, claim, is_again=is_again)
-            if error is None:
-                job.future.set_result(None)
-            else:
-                job.future.set_exception(error)
-
-    def _transact(self, link: Link, jobs: Sequence[Queued], is_again: bool) -> None:  # noqa: FBT001
-        """Do other jobs in one transaction, in the order of their runs; then tell the results.
+    def _transact(self, jobs: Sequence[Queued], link: PostgresLink) -> None:
+        """Do jobs in one transaction, in the order of their runs: those of one statement first.
 
         Jobs that would make the next beat late are left: a lease that ends during a transaction
         fences every claim that it makes.
         """
-        todo = sorted(
-            [job for job in jobs if isinstance(job, Job) and not job.future.done()],
-            key=lambda job: job.run_id,
-        )
+        todo = sorted([job for job in jobs if not job.is_over], key=lambda job: job.run_id)
+        singles = [job for job in todo if job.is_single][:SINGLES_MAX]
 
-        def work() -> Sequence[Job[Any]]:
+        def work() -> Sequence[Queued]:
             end = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE / 2
             for number, job in enumerate(todo, 1):
-                job.do(link, is_again=is_again)
+                _do(job, link)
                 if time.monotonic() >= end:
                     return todo[:number]
             return todo
 
         # A job that is alone has its own transaction: a savepoint costs two more round trips.
-        in_one = link.transaction if len(todo) > 1 else nullcontext
-        for job in _again(work, in_one) if todo else ():
+        in_one = link.transaction if len(singles or todo) > 1 else nullcontext
+        for job in _again(partial(_asked, singles, link) if singles else work, in_one):
             job.end()
 
     def _beat(self) -> None:
@@ -351,20 +279,25 @@ class Writer:
         self._beat_at = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE
         self._attempt([], self._beat_on)
 
-    def _beat_on(self, link: Link, _: Sequence[Queued], __: bool) -> None:  # noqa: FBT001
-        left = {
-            run_id: held
-            for run_id, held in self._holder.held.items()
-            if not self._holder.claims.is_live(run_id)
-        }
-        if left:
-            freed = partial(leases.interrupt, link, self._holder, left.values())
-            _again(freed, link.transaction)
-        for run_id in left:
-            del self._holder.held[run_id]
-        if not leases.beat(link, self._holder):
-            LOG.warning("%s was declared dead, and its runs go on elsewhere", self._holder.name)
-            self._holder.rename()
+    def _beat_on(self, link: PostgresLink) -> None:
+        holder = self._holder
+        gone = {run: held for run, held in holder.held.items() if not holder.claims.is_live(run)}
+        lapsed = sorted(holder.left.items())
+
+        def free() -> None:
+            leases.interrupt(link, holder, gone.values())
+            for run_id, left in lapsed:
+                at_once(give_back(link, holder, run_id, left))
+
+        if gone or lapsed:
+            _again(free, link.transaction)
+        for run_id in gone:
+            del holder.held[run_id]
+        for run_id, left in lapsed:
+            holder.forget(run_id, left)
+        if not leases.beat(link, holder):
+            LOG.warning("%s was declared dead, and its runs go on elsewhere", holder.name)
+            holder.rename()
 
     def _close(self) -> None:
         self._wake()
@@ -377,14 +310,60 @@ class Writer:
             self._bell.close()
 
 
-def _hear(link: Link, _: Sequence[Queued], __: bool) -> None:  # noqa: FBT001
+def _taken(line: deque[T]) -> list[T]:
+    """Remove and return what waits in a line, at most `JOBS_MAX`."""
+    return [line.popleft() for _ in range(min(len(line), JOBS_MAX))]
+
+
+def _hear(link: PostgresLink) -> None:
     """Let the connection take in its notifications, which come with any answer."""
     link.execute("SELECT")
 
 
-def _split(jobs: Sequence[Queued]) -> tuple[list[QueuedAppend], list[Job[Any]]]:
-    appends = [job for job in jobs if isinstance(job, QueuedAppend)]
-    return appends, [job for job in jobs if isinstance(job, Job)]
+def _append_batch(link: PostgresLink, batch: Sequence[QueuedAppend]) -> None:
+    pairs = [(one.addition, one.held) for one in batch]
+    is_single = all(addition.is_only_entries for addition, _ in pairs)
+    in_one = nullcontext if is_single else link.transaction
+    written = _again(lambda: journal.append_claimed(link, pairs), in_one)
+    for addition, held, job in batch:
+        error = None
+        if job.run_id not in written:
+            error = journal.why_refused(link, addition, held)
+        if error is None:
+            job.keep(None)
+        else:
+            job.fail(error)
+        job.end()
+
+
+def _do(job: Queued, link: PostgresLink) -> None:
+    """Do a job in a transaction, or in a savepoint of one; keep the result or refusal."""
+    try:
+        with link.transaction():
+            job.do(link)
+    except GraphloopError as error:
+        job.fail(error)
+
+
+def _asked(jobs: Sequence[Queued], link: PostgresLink) -> Sequence[Queued]:
+    """Send the statements of all jobs, then read the answers: one wait for the database.
+
+    A refused job has changed nothing, so it needs no savepoint.
+    """
+    sent: list[Queued] = []
+    with link.pipeline() if len(jobs) > 1 else nullcontext():
+        for job in jobs:
+            try:
+                job.send(link)
+                sent.append(job)
+            except GraphloopError as error:
+                job.fail(error)
+    for job in sent:
+        try:
+            job.receive()
+        except GraphloopError as error:
+            job.fail(error)
+    return jobs
 
 
 def _again(work: Callable[[], T], in_one: Callable[[], AbstractContextManager[object]]) -> T:

@@ -12,11 +12,10 @@ import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from sqlite3 import Connection
 from typing import Final, final
 
 from ..file_lock import FileLock
-from .schema import commits_need_lock, open_direct
+from .schema import Clock, SqliteLink, commits_need_lock, open_direct
 
 __all__ = ["Direct"]
 
@@ -34,14 +33,15 @@ class Direct:
     Args:
         path: the database file, which must have its tables.
         lock_path: the path of the store's file lock.
+        clock: returns the current Unix time.
     """
 
-    def __init__(self, path: Path, lock_path: str) -> None:
-        self._connection = open_direct(path)
+    def __init__(self, path: Path, lock_path: str, clock: Clock) -> None:
+        self._connection = open_direct(path, clock)
         self._lock = FileLock(lock_path) if commits_need_lock() else None
         self._commits = 0
 
-    def write(self, work: Callable[[Connection], None]) -> asyncio.Future[None] | None:
+    def write(self, work: Callable[[SqliteLink], None]) -> asyncio.Future[None] | None:
         """Do the work in one transaction, and return the ended future of its result.
 
         The future holds the error of work that failed; such work has changed nothing. The result
@@ -57,7 +57,7 @@ class Direct:
             future.set_result(None)
         return future
 
-    def _commit(self, work: Callable[[Connection], None]) -> bool:
+    def _commit(self, work: Callable[[SqliteLink], None]) -> bool:
         self._commits += 1
         if self._commits > COMMITS_MAX:
             if self._commits == COMMITS_MAX + THREAD_COMMITS:
@@ -70,7 +70,7 @@ class Direct:
         with self._lock:
             return self._committed(work)
 
-    def _committed(self, work: Callable[[Connection], None]) -> bool:
+    def _committed(self, work: Callable[[SqliteLink], None]) -> bool:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")

@@ -13,28 +13,40 @@ version. With it, every process holds a file lock during each commit and its che
 from __future__ import annotations
 
 import os
+import re
+import socket
 import sqlite3
+import time
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, final
+
+from msgspec.json import encode
 
 from ...errors import OtherSchema, StoreError
 
 __all__ = [
     "SCHEMA_VERSION",
     "SEQ_BITS",
+    "Clock",
     "Durability",
+    "SqliteLink",
     "commits_need_lock",
     "entry_id",
+    "is_dead",
     "open_direct",
+    "open_empty",
     "open_reader",
     "open_writer",
 ]
 
+Clock: TypeAlias = Callable[[], float]
 Durability: TypeAlias = Literal["power", "process"]
 
 APPLICATION_ID: Final = 0x67726C70
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 9
 BUSY_TIMEOUT_S: Final = 30.0
 RESET_BUG_FIXED: Final = (3, 51, 3)
 JOURNAL_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -54,6 +66,8 @@ SEQ_BITS: Final = 32
 # `revision` is that of the code that began the run; it is empty until the journal tells it.
 # `worker` tells an operator which agents' runs live workers take, with the revisions of pins.
 # `ending` tells why the run ended; it is empty if it just completed.
+# `posts` counts the signals of the run: answers, commands and news.
+# `known` and `record` are what `stores/database` reads. `drivers` counts owners of runs.
 # `entry` needs no index, because its ids put the events of a run side by side (`entry_id`).
 # `blob` has media and first messages, to which the lines of events refer by digest.
 # `entry` keeps its rowid: WITHOUT ROWID would use one more page for each row of over 1/4 page.
@@ -65,12 +79,13 @@ TABLES: Final = (
            CHECK(status IN('ready', 'interrupted', 'parked', 'blocked', 'done', 'failed',
              'cancelled')),
          owner TEXT, epoch INTEGER NOT NULL DEFAULT 0, lease_until REAL NOT NULL DEFAULT 0,
-         next_seq INTEGER NOT NULL DEFAULT 1, asks BLOB NOT NULL DEFAULT x'5b5d',
-         refusals BLOB NOT NULL DEFAULT x'5b5d', wake_at REAL, target TEXT NOT NULL DEFAULT '',
+         next_seq INTEGER NOT NULL DEFAULT 1, begun INTEGER AS (next_seq > 1) VIRTUAL,
+         posts INTEGER NOT NULL DEFAULT 0, asks TEXT NOT NULL DEFAULT '[]',
+         refusals TEXT NOT NULL DEFAULT '[]', wake_at REAL, target TEXT NOT NULL DEFAULT '',
          tenant TEXT NOT NULL DEFAULT '', priority INTEGER NOT NULL DEFAULT 0, deadline REAL,
          queue TEXT NOT NULL DEFAULT 'default', revision TEXT NOT NULL DEFAULT '',
          band INTEGER AS (iif(status IN('interrupted', 'blocked'), 0,
-           1 + (asks = x'5b5d' AND epoch = 0 AND instr(run_id, '/') = 0))) VIRTUAL,
+           1 + (asks = '[]' AND epoch = 0 AND instr(run_id, '/') = 0))) VIRTUAL,
          ending TEXT NOT NULL DEFAULT '',
          created REAL NOT NULL, updated REAL NOT NULL) STRICT""",
     "CREATE INDEX run_owner ON run(owner) WHERE owner IS NOT NULL",
@@ -85,14 +100,74 @@ TABLES: Final = (
          ts REAL NOT NULL) STRICT""",
     "CREATE TABLE blob(digest TEXT PRIMARY KEY, data BLOB NOT NULL) STRICT",
     """CREATE TABLE signal(
-         run_id TEXT NOT NULL REFERENCES run(run_id), key TEXT NOT NULL, signal_id TEXT NOT NULL,
+         run INTEGER NOT NULL REFERENCES run(number), key TEXT NOT NULL, signal_id TEXT NOT NULL,
          data TEXT NOT NULL, ts REAL NOT NULL,
-         PRIMARY KEY(run_id, key)) STRICT, WITHOUT ROWID""",
+         PRIMARY KEY(run, key)) STRICT, WITHOUT ROWID""",
+    """CREATE TRIGGER signal_wakes AFTER INSERT ON signal BEGIN
+         UPDATE run SET posts = posts + 1 WHERE number = NEW.run;
+         UPDATE run SET status = 'ready', updated = NEW.ts
+           WHERE number = NEW.run AND owner IS NULL AND status = 'parked';
+       END""",
     """CREATE TABLE queue(
-         name TEXT PRIMARY KEY, running INTEGER, weights BLOB NOT NULL) STRICT, WITHOUT ROWID""",
-    "CREATE TABLE worker(name TEXT PRIMARY KEY, serves BLOB NOT NULL) STRICT, WITHOUT ROWID",
+         name TEXT PRIMARY KEY, running INTEGER, weights TEXT NOT NULL) STRICT, WITHOUT ROWID""",
+    "CREATE TABLE worker(name TEXT PRIMARY KEY, serves TEXT NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE TABLE meter(name TEXT PRIMARY KEY, at REAL NOT NULL) STRICT, WITHOUT ROWID",
+    "CREATE VIEW live AS SELECT name FROM worker WHERE NOT is_dead(name)",
+    """CREATE VIEW known AS SELECT *, CASE WHEN owner IS NULL THEN status
+         WHEN lease_until > now_s() AND NOT is_dead(owner) THEN 'running'
+         ELSE 'interrupted' END AS told FROM run WHERE begun""",
+    """CREATE VIEW record AS SELECT number, run_id, graph, told, next_seq - 1 AS events, created,
+         updated AS changed, iif(owner IS NULL OR told = 'running', asks, '[]') AS open_asks,
+         target, refusals, deadline - now_s() AS remaining_s, revision, queue, ending
+         FROM known""",
+    """CREATE VIEW drivers AS SELECT count(DISTINCT owner) FILTER (WHERE told = 'running') AS live,
+         count(DISTINCT owner) FILTER (WHERE told = 'interrupted') AS lapsed
+         FROM known WHERE owner IS NOT NULL""",
 )
+
+LIST: Final = re.compile(r"= ANY\((:\w+)\)")
+
+
+@final
+class SqliteLink(sqlite3.Connection):
+    """A connection to the database, with the functions that shared statements and views call."""
+
+    is_again: Final = False
+
+    def ask(self, statement: str, **given: object) -> sqlite3.Cursor:
+        """Execute a shared statement with these values."""
+        for name, value in given.items():
+            if type(value) is list:
+                given[name] = encode(value).decode()
+        return self.execute(_worded(statement), given)
+
+    def name_of(self, name: str) -> str:
+        """Return the name as it is: this database holds each text."""
+        return name
+
+
+@cache
+def _worded(statement: str) -> str:
+    return LIST.sub(r"IN (SELECT value FROM json_each(\1))", statement).replace(" FOR UPDATE", "")
+
+
+def is_dead(owner: str) -> bool:
+    """Whether the owner is a process of this machine that no longer exists.
+
+    Such an owner's lease ends at once. A live process in another PID namespace also looks dead;
+    its next append then raises `Fenced`, as for every lost claim.
+    """
+    host, _, rest = owner.partition(", pid ")
+    pid = rest.partition(",")[0]
+    if os.name != "posix" or host != socket.gethostname() or not pid.isdecimal():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        return False
+    return False
 
 
 def entry_id(number: int, seq: int) -> int:
@@ -105,7 +180,7 @@ def commits_need_lock(version: tuple[int, ...] = sqlite3.sqlite_version_info) ->
     return version < RESET_BUG_FIXED
 
 
-def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
+def open_writer(path: Path, durability: Durability, clock: Clock = time.time) -> SqliteLink:
     """Open a store's database for writing; create the file and the tables if they are missing.
 
     The caller must hold the store's file lock, because SQLite's change to WAL mode does not wait
@@ -117,7 +192,7 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     """
     try:
         _make_private(path)
-        connection = _connect(path)
+        connection = _connect(path, clock)
         try:
             _set_up(connection, path, durability)
         except BaseException:
@@ -128,7 +203,7 @@ def open_writer(path: Path, durability: Durability) -> sqlite3.Connection:
     return connection
 
 
-def open_direct(path: Path) -> sqlite3.Connection:
+def open_direct(path: Path, clock: Clock = time.time) -> SqliteLink:
     """Open a database that has its tables, for commits that wait for nothing.
 
     The connection makes no checkpoint, and does not wait for locks.
@@ -136,7 +211,7 @@ def open_direct(path: Path) -> sqlite3.Connection:
     Raises:
         sqlite3.Error: the file cannot be opened.
     """
-    connection = _connect(path)
+    connection = _connect(path, clock)
     connection.execute("PRAGMA synchronous=NORMAL")
     connection.execute("PRAGMA foreign_keys=ON")
     connection.execute("PRAGMA wal_autocheckpoint=0")
@@ -146,7 +221,7 @@ def open_direct(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def open_reader(path: Path) -> sqlite3.Connection | None:
+def open_reader(path: Path, clock: Clock = time.time) -> SqliteLink | None:
     """Open a store's database for reading; return None if it does not exist yet.
 
     Raises:
@@ -156,20 +231,28 @@ def open_reader(path: Path) -> sqlite3.Connection | None:
         return None
     try:
         try:
-            return _reader(path)
+            return _reader(path, clock)
         except sqlite3.Error as error:
             named: object = getattr(error, "sqlite_errorname", "")
             if named != "SQLITE_READONLY_DIRECTORY" or Path(f"{path}-wal").exists():
                 raise
             # SQLite cannot create its WAL files in a read-only folder. Without a WAL file, the
             # database file has all events and can be opened as immutable.
-            return _reader(path, "mode=ro&immutable=1")
+            return _reader(path, clock, "mode=ro&immutable=1")
     except sqlite3.Error as error:
         raise _cannot_open(path, error) from error
 
 
-def _reader(path: Path, mode: str = "mode=rw") -> sqlite3.Connection | None:
-    connection = _connect(path, mode)
+def open_empty(clock: Clock) -> SqliteLink:
+    """Open a database in memory in place of one that does not exist yet: it has no rows."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, factory=SqliteLink)
+    for table in TABLES:
+        connection.execute(table)
+    return _with_functions(connection, clock)
+
+
+def _reader(path: Path, clock: Clock, mode: str = "mode=rw") -> SqliteLink | None:
+    connection = _connect(path, clock, mode)
     made = False
     try:
         # A checkpoint by a reader could trigger SQLite's WAL-reset bug.
@@ -190,19 +273,28 @@ def _make_private(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
 
 
-def _connect(path: Path, mode: str = "mode=rw") -> sqlite3.Connection:
-    # Another thread may close a connection than the one that uses it.
-    return sqlite3.connect(
-        f"{path.absolute().as_uri()}?{mode}",
+def _connect(path: Path, clock: Clock, mode: str = "mode=rw") -> SqliteLink:
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    connection = sqlite3.connect(
+        uri,
         uri=True,
         timeout=BUSY_TIMEOUT_S,
-        check_same_thread=False,
+        check_same_thread=False,  # Another thread may close a connection than the one that uses it.
         isolation_level=None,
         cached_statements=64,
+        factory=SqliteLink,
     )
+    return _with_functions(connection, clock)
 
 
-def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) -> None:
+def _with_functions(connection: SqliteLink, clock: Clock) -> SqliteLink:
+    connection.create_function("now_s", 0, clock)
+    connection.create_function("is_dead", 1, is_dead)
+    connection.create_function("strpos", 2, lambda text, part: text.find(part) + 1)
+    return connection
+
+
+def _set_up(connection: SqliteLink, path: Path, durability: Durability) -> None:
     made = _is_made(connection, path)
     (mode,) = connection.execute("PRAGMA journal_mode=WAL").fetchone()
     if mode != "wal":
@@ -223,7 +315,7 @@ def _set_up(connection: sqlite3.Connection, path: Path, durability: Durability) 
     connection.execute("COMMIT")
 
 
-def _is_made(connection: sqlite3.Connection, path: Path) -> bool:
+def _is_made(connection: SqliteLink, path: Path) -> bool:
     """Whether the database has its tables; raise if it has another program's or schema's tables.
 
     Raises:

@@ -18,94 +18,26 @@ from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from sqlite3 import Connection
-from typing import Final, Generic, Protocol, TypeVar, final
+from typing import Any, Final, TypeAlias, final
 
 from ...errors import GraphloopError, StoreError
+from ..database.claims import Holder, LapsedClaim, give_back
+from ..database.jobs import Job, settle
 from ..file_lock import FileLock
+from ..rows import Addition
+from . import journal
 from .direct import Direct
-from .leases import Holder, give_back, give_up, renew
-from .schema import Durability, commits_need_lock, open_writer
+from .leases import give_up, renew
+from .schema import Durability, SqliteLink, commits_need_lock, open_writer
 
 __all__ = ["Writer"]
 
-T = TypeVar("T")
+Queued: TypeAlias = Job[SqliteLink, Any]
 
 JOBS_MAX: Final = 1000
 BEATS_PER_LEASE: Final = 3
 REST_S_MAX: Final = 3600.0
 OF_THE_DISK: Final = (sqlite3.Error, OSError, ValueError, OverflowError)
-
-
-class _Queued(Protocol):
-    """A queued job, whatever the type of its result."""
-
-    loop: asyncio.AbstractEventLoop | None
-
-    def work(self, connection: Connection) -> None: ...
-    def attempt(self, connection: Connection) -> None: ...
-    def fail(self, error: Exception) -> None: ...
-    def end(self, path: Path) -> None: ...
-    def settle(self) -> None: ...
-
-
-@final
-class _Job(Generic[T]):
-    """A queued piece of work, with its result or error and the future of its caller, if any."""
-
-    def __init__(
-        self,
-        work: Callable[[Connection], T],
-        committed: Callable[[T], None] | None = None,
-        failed: Callable[[Exception], None] | None = None,
-        future: asyncio.Future[T] | None = None,
-    ) -> None:
-        self.loop = None if future is None else future.get_loop()
-        self._do = work
-        self._committed = committed
-        self._failed = failed
-        self._future = future
-        self._outcome: tuple[T] | Exception = StoreError("nothing was written")
-
-    def work(self, connection: Connection) -> None:
-        """Call the work function with the connection, and keep its result."""
-        self._outcome = (self._do(connection),)
-
-    def attempt(self, connection: Connection) -> None:
-        """Do the work within a savepoint; if it fails, keep the error and undo only its changes."""
-        connection.execute("SAVEPOINT job")
-        try:
-            self.work(connection)
-        except Exception as error:
-            if not connection.in_transaction:
-                raise  # SQLite itself has undone the whole transaction, with all other jobs.
-            self._outcome = error
-            connection.execute("ROLLBACK TO job")
-        connection.execute("RELEASE job")
-
-    def fail(self, error: Exception) -> None:
-        self._outcome = error
-
-    def end(self, path: Path) -> None:
-        """Call `committed` with the result, or `failed` with the error, after the transaction.
-
-        `path` is the database's path for an error message.
-        """
-        if not isinstance(self._outcome, tuple):
-            self._outcome = _worded(self._outcome, path)
-            if self._failed is not None:
-                self._failed(self._outcome)
-        elif self._committed is not None:
-            self._committed(self._outcome[0])
-
-    def settle(self) -> None:
-        """Set the result or the error of the caller's future; runs in the caller's event loop."""
-        if self._future is None or self._future.done():
-            return
-        if isinstance(self._outcome, tuple):
-            self._future.set_result(self._outcome[0])
-        else:
-            self._future.set_exception(self._outcome)
 
 
 @final
@@ -123,55 +55,33 @@ class Writer:
         self._durability: Durability = durability
         self._lock_path = f"{path}-lock"
         self._holder = holder
-        self._jobs: SimpleQueue[_Queued | None] = SimpleQueue()
+        self._jobs: SimpleQueue[Queued | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._stopped = False
-        self._connection: Connection | None = None
+        self._connection: SqliteLink | None = None
         self._lock_file: FileLock | None = None
         self._beat_at = 0.0
         self._direct: Direct | None = None
         self._unfinished = 0
 
-    async def do(
-        self,
-        work: Callable[[Connection], T],
-        committed: Callable[[T], None] | None = None,
-        failed: Callable[[Exception], None] | None = None,
-    ) -> T:
-        """Queue a job for the writing thread, wait for its commit, and return its result.
+    def append(
+        self, additions: Sequence[Addition], committed: Callable[[None], None] | None
+    ) -> asyncio.Future[None]:
+        """Append events, as `write` does; but media and conversations are queued.
 
-        The writing thread calls `committed` with the result, or `failed` with the error, before
-        it starts any later job.
-
-        Raises:
-            StoreError: the job failed, its transaction failed, or the writer is stopped.
-        """
-        return await self.put(work, committed, failed)
-
-    def put(
-        self,
-        work: Callable[[Connection], T],
-        committed: Callable[[T], None] | None = None,
-        failed: Callable[[Exception], None] | None = None,
-    ) -> asyncio.Future[T]:
-        """Queue a job as `do` does, and return the future of its result without waiting.
-
-        The job runs even if the future is cancelled.
+        These are large: their commit may fill the log, so the thread makes it.
 
         Raises:
             StoreError: the writer is stopped.
         """
-        future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        if not self._put(_Job(work, committed, failed, future)):
-            raise StoreError(
-                f"the store {self._path} is closed. Fix: open another SqliteStore for this path, "
-                "or close this one later."
-            )
-        return future
+        work = partial(journal.append, holder=self._holder, additions=additions)
+        if committed is None:
+            return self.write(work)
+        return self._queued(work, committed)
 
-    def write(self, work: Callable[[Connection], None]) -> asyncio.Future[None]:
-        """Commit the work at once if that waits for nothing; otherwise queue it as `put` does.
+    def write(self, work: Callable[[SqliteLink], None]) -> asyncio.Future[None]:
+        """Commit the work at once if that waits for nothing; otherwise queue it.
 
         The order of jobs is kept: work is queued as long as an earlier job is unfinished.
 
@@ -183,16 +93,36 @@ class Writer:
                 done = None
             else:
                 done = self._direct.write(work)
-        return self.put(work) if done is None else done
+        return self._queued(work) if done is None else done
 
-    def post(
+    def _queued(
         self,
-        work: Callable[[Connection], T],
-        committed: Callable[[T], None],
-        failed: Callable[[Exception], None],
-    ) -> None:
-        """Queue a job for whose result no caller waits; do nothing if the writer is stopped."""
-        self._put(_Job(work, committed, failed))
+        work: Callable[[SqliteLink], None],
+        committed: Callable[[None], None] | None = None,
+    ) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.queue(Job(work, committed, None, future))
+        return future
+
+    def queue(self, job: Queued) -> None:
+        """Queue a job for the writing thread.
+
+        Raises:
+            StoreError: the writer is stopped.
+        """
+        with self._lock:
+            if self._stopped:
+                raise StoreError(
+                    f"the store {self._path} is closed. Fix: open another SqliteStore for this "
+                    "path, or close this one later."
+                )
+            if self._thread is None:
+                name = f"graphloop writes {self._path.name}"
+                # A daemon, so that the interpreter can exit while a store is not closed.
+                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+                self._thread.start()
+            self._unfinished += 1
+            self._jobs.put(job)
 
     @property
     def stopped(self) -> bool:
@@ -211,19 +141,6 @@ class Writer:
         if self._thread is not None:
             await asyncio.to_thread(self._thread.join)
 
-    def _put(self, job: _Queued) -> bool:
-        with self._lock:
-            if self._stopped:
-                return False
-            if self._thread is None:
-                name = f"graphloop writes {self._path.name}"
-                # A daemon, so that the interpreter can exit while a store is not closed.
-                self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-                self._thread.start()
-            self._unfinished += 1
-            self._jobs.put(job)
-        return True
-
     def _run(self) -> None:
         try:
             more = True
@@ -234,17 +151,17 @@ class Writer:
                 self._transact(beat)  # Apart, because a full disk undoes a whole transaction.
                 with self._lock:
                     self._unfinished -= len(jobs)
-                _settle(jobs)
+                settle(jobs)
                 del jobs  # Otherwise the jobs would keep their callers alive until the next job.
         finally:
             self._close()
 
-    def _take(self) -> tuple[list[_Queued], bool]:
+    def _take(self) -> tuple[list[Queued], bool]:
         """Wait for a job or the next renewal; return the queued jobs, and False after `stop`.
 
         After `stop`, the thread ends with these jobs.
         """
-        jobs: list[_Queued] = []
+        jobs: list[Queued] = []
         try:
             job = self._jobs.get(timeout=self._rest_s())
             while job is not None:
@@ -263,48 +180,63 @@ class Writer:
 
     @property
     def _has_claims(self) -> bool:
-        return bool(self._holder.epochs or self._holder.left)
+        return bool(self._holder.held or self._holder.left)
 
-    def _beat(self) -> list[_Queued]:
+    def _beat(self) -> list[Queued]:
         """Return jobs that renew leases and repeat failed releases, if a renewal is due now."""
         due = self._has_claims and time.monotonic() >= self._beat_at
         if due or not self._has_claims:
             self._beat_at = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE
         if not due:
             return []
-        jobs: list[_Queued] = [_Job(partial(renew, holder=self._holder))]
+        jobs: list[Queued] = [Job(partial(renew, holder=self._holder))]
         for run_id, left in self._holder.left.items():
-            work = partial(give_back, holder=self._holder, run_id=run_id, left=left)
-            jobs.append(_Job(work, partial(self._holder.forget, run_id)))
+            asks = partial(give_back, holder=self._holder, run_id=run_id, left=left)
+            jobs.append(Job(None, partial(self._written, run_id, left), asks=asks))
         return jobs
 
-    def _transact(self, jobs: Sequence[_Queued]) -> None:
+    def _written(self, run_id: str, left: LapsedClaim, _: bool) -> None:  # noqa: FBT001 - a result
+        self._holder.forget(run_id, left)
+
+    def _transact(self, jobs: Sequence[Queued]) -> None:
         try:
             self._commit(jobs)
         except Exception as error:  # noqa: BLE001 - every caller gets it
             if self._connection is not None and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             for job in jobs:
-                job.fail(error)
+                job.fail(_worded(error, self._path))
         for job in jobs:
-            job.end(self._path)
+            job.end()
 
-    def _commit(self, jobs: Sequence[_Queued]) -> None:
+    def _commit(self, jobs: Sequence[Queued]) -> None:
         if not jobs:
             return
         if self._connection is None:
             with self._locked():
-                self._connection = open_writer(self._path, self._durability)
+                self._connection = open_writer(self._path, self._durability, self._holder.clock)
                 if self._durability == "process":
-                    self._direct = Direct(self._path, self._lock_path)
+                    self._direct = Direct(self._path, self._lock_path, self._holder.clock)
         with self._locked() if commits_need_lock() else nullcontext():
             self._connection.execute("BEGIN IMMEDIATE")
             if len(jobs) == 1:
-                jobs[0].work(self._connection)  # A single job needs no savepoint.
+                jobs[0].do(self._connection)  # A single job needs no savepoint.
             else:
                 for job in jobs:
-                    job.attempt(self._connection)
+                    self._attempt(job, self._connection)
             self._connection.execute("COMMIT")
+
+    def _attempt(self, job: Queued, link: SqliteLink) -> None:
+        """Do a job within a savepoint; if it fails, keep the error and undo only its changes."""
+        link.execute("SAVEPOINT job")
+        try:
+            job.do(link)
+        except Exception as error:
+            if not link.in_transaction:
+                raise  # SQLite itself has undone the whole transaction, with all other jobs.
+            job.fail(_worded(error, self._path))
+            link.execute("ROLLBACK TO job")
+        link.execute("RELEASE job")
 
     def _locked(self) -> FileLock:
         """Return the lock file as a context manager; the file stays open between commits."""
@@ -339,21 +271,3 @@ def _worded(error: Exception, path: Path) -> Exception:
     worded = StoreError(f"cannot write to {path}: {error}")
     worded.__cause__ = error
     return worded
-
-
-def _settle(jobs: Sequence[_Queued]) -> None:
-    """Schedule the results of all jobs on their callers' loops, with one callback for each loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[_Queued]] = {}
-    for job in jobs:
-        if job.loop is not None:
-            by_loop.setdefault(job.loop, []).append(job)
-    for loop, waiting in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_settle_here, waiting)
-        except RuntimeError:
-            continue  # A closed loop raises this error, and has no caller that waits.
-
-
-def _settle_here(jobs: Sequence[_Queued]) -> None:
-    for job in jobs:
-        job.settle()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 import shutil
 import socket
@@ -19,16 +20,19 @@ import pytest
 
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Setup, Started
+from graphloop.stores.base import Ask
 from graphloop.stores.postgres import PostgresStore
-from graphloop.stores.postgres.schema import Link
+from graphloop.stores.postgres.schema import PostgresLink
 from tests.postgres_server import database
 
+ASK = Ask("c0.0", "approval", "pay", "{}", "t")
 FULL = b"""
 CREATE FUNCTION graphloop.no_room() RETURNS trigger LANGUAGE plpgsql AS $$
   BEGIN RAISE EXCEPTION 'could not extend file: No space left on device'
     USING ERRCODE = 'disk_full'; END $$;
 CREATE TRIGGER no_room BEFORE INSERT ON graphloop.entry EXECUTE FUNCTION graphloop.no_room();
 """
+FULL_RUNS = FULL.replace(b"INSERT ON graphloop.entry", b"UPDATE OF owner ON graphloop.run")
 ROOM = b"DROP FUNCTION graphloop.no_room() CASCADE"
 LATE = Cancelled(1.0, "late")
 BEGUN = Started(1.0, "r", "a graph", (), Setup())
@@ -46,10 +50,36 @@ def do(dsn: str, statement: bytes) -> None:
         link.execute(statement)
 
 
+async def test_a_release_that_failed_is_made_good_at_a_later_beat(dsn: str) -> None:
+    """The run stands as its driver left it, and is not driven again."""
+    store = PostgresStore(dsn, lease_s=1.0, patience_s=0.01)
+    await store.claim("r")
+    await store.append("r", 1, Started(1.0, "r", "a graph", (), Setup()))
+    do(dsn, FULL_RUNS)
+    with pytest.raises(StoreError, match="No space left"):
+        await store.release("r", "parked", [ASK])
+    do(dsn, b"DROP TRIGGER no_room ON graphloop.run")
+    while (record := await store.record("r")).status != "parked":  # noqa: ASYNC110 - its thread
+        await asyncio.sleep(0)
+
+    assert record.asks == (ASK,)
+    await store.aclose()
+
+
 async def waited(caplog: pytest.LogCaptureFixture, text: str) -> None:
     """Wait until the store has told that it waits."""
-    while not any(text in one.getMessage() for one in caplog.records):  # noqa: ASYNC110
-        await asyncio.sleep(0.01)
+    loop, said = asyncio.get_running_loop(), asyncio.Event()
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            loop.call_soon_threadsafe(said.set)
+
+    ear = Ear()
+    logging.getLogger("graphloop").addHandler(ear)
+    while not any(text in one.getMessage() for one in [*caplog.records]):
+        await said.wait()
+        said.clear()
+    logging.getLogger("graphloop").removeHandler(ear)
 
 
 async def test_a_full_disk_is_waited_for_and_told(
@@ -115,7 +145,7 @@ async def test_a_connection_that_still_sends_a_query_is_given_up(dsn: str) -> No
     await store.append("r", 1, BEGUN)
     name = urlsplit(dsn).path[1:]
     objects: list[Any] = gc.get_objects()
-    known: list[Link] = [one for one in objects if isinstance(one, psycopg.Connection)]
+    known = [one for one in objects if isinstance(one, PostgresLink)]
     (link,) = [one for one in known if not one.closed and one.info.dbname == name]
     link.pgconn.send_query(b"SELECT")
 

@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import threading
+import time
 from collections import Counter
 from contextlib import closing
 from pathlib import Path
@@ -33,6 +34,25 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+class Asked(Clock):
+    """A clock that tells a task of an event loop each time that a store asks it, as a beat does."""
+
+    def __init__(self, *, stands: bool) -> None:
+        super().__init__()
+        self._stands = stands
+        self._loop = asyncio.get_running_loop()
+        self._asked = asyncio.Event()
+
+    def __call__(self) -> float:
+        self._loop.call_soon_threadsafe(self._asked.set)
+        return self.now if self._stands else time.time()
+
+    async def again(self) -> None:
+        """Wait until it is asked once more."""
+        self._asked.clear()
+        await self._asked.wait()
 
 
 def sound(path: Path) -> bool:
@@ -261,14 +281,15 @@ def test_a_release_that_failed_is_made_good_at_a_later_beat(tmp_path: Path) -> N
     path = tmp_path / "runs.db"
 
     async def run() -> None:
-        store, other = SqliteStore(path, lease_s=0.03), SqliteStore(path)
+        clock = Asked(stands=False)
+        store, other = SqliteStore(path, lease_s=0.03, clock=clock), SqliteStore(path)
         disk = await left_on_a_full_disk(store, path)
         await store.claim("another")
-        while "interrupted" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
-            await asyncio.sleep(0.01)
+        while "interrupted" != (await other.overview())[0].status:
+            await clock.again()
         disk.free()
-        while "parked" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
-            await asyncio.sleep(0.01)
+        while "parked" != (await other.overview())[0].status:
+            await clock.again()
         assert (ASK,) == (await other.overview())[0].asks
         await other.claim("r")
         with pytest.raises(RunBusy):
@@ -279,16 +300,18 @@ def test_a_release_that_failed_is_made_good_at_a_later_beat(tmp_path: Path) -> N
 
 def test_a_late_release_touches_no_later_claim(tmp_path: Path) -> None:
     """Nor the next one of the same store."""
-    path, clock = tmp_path / "runs.db", Clock()
+    path = tmp_path / "runs.db"
 
     async def run() -> None:
+        clock = Asked(stands=True)
         store, other = SqliteStore(path, lease_s=0.03, clock=clock), SqliteStore(path, clock=clock)
         disk = await left_on_a_full_disk(store, path)
         clock.now += 1
         await other.claim("r")
         disk.free()
         await store.claim("later")  # It is put in before some beat, and released after it.
-        await asyncio.sleep(0.05)
+        await clock.again()
+        await clock.again()  # The first beat is over.
         await store.release("later", "done", ())
         await other.append("r", 2, EVENT)
         assert "running" == (await other.overview())[0].status

@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from sqlite3 import Connection
 
 import pytest
 
 from graphloop.errors import StoreError
+from graphloop.stores.database.claims import Holder
+from graphloop.stores.database.jobs import Job
 from graphloop.stores.sqlite.direct import COMMITS_MAX, THREAD_COMMITS
-from graphloop.stores.sqlite.leases import Holder
-from graphloop.stores.sqlite.schema import Durability, commits_need_lock
+from graphloop.stores.sqlite.schema import Durability, SqliteLink, commits_need_lock
 from graphloop.stores.sqlite.writer import Writer
 
 
@@ -24,10 +24,10 @@ def writer_of(path: Path, durability: Durability = "process") -> Writer:
     return Writer(path / "runs.db", durability, Holder(30.0, lambda: 1.0))
 
 
-def insert(number: int, threads: list[int]) -> Callable[[Connection], None]:
+def insert(number: int, threads: list[int]) -> Callable[[SqliteLink], None]:
     """Return work that notes its thread, and can be done once only."""
 
-    def work(connection: Connection) -> None:
+    def work(connection: SqliteLink) -> None:
         connection.execute(
             "INSERT INTO run(number, run_id, created, updated) VALUES(?, ?, 0, 0)",
             (number, f"run {number}"),
@@ -105,7 +105,8 @@ def test_no_commit_overtakes_a_job_of_the_thread(tmp_path: Path) -> None:
     async def run() -> None:
         writer = writer_of(tmp_path)
         await in_turn(writer, 1)
-        held = writer.put(lambda _: go_on.wait(30))
+        held: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        writer.queue(Job(lambda _: go_on.wait(30), None, None, held))
         later = [writer.write(insert(number, threads)) for number in (2, 3)]
         assert [one.done() for one in later] == [False, False]
         go_on.set()
@@ -162,7 +163,7 @@ def test_a_held_file_lock_is_waited_for_by_the_thread(tmp_path: Path) -> None:
 def test_work_that_fails_changes_nothing_and_tells_its_caller(tmp_path: Path) -> None:
     """A refused append must not leave half of itself."""
 
-    def refused(connection: Connection) -> None:
+    def refused(connection: SqliteLink) -> None:
         insert(7, [])(connection)
         raise StoreError("out of order")
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import StoreError
+from graphloop.stores.database.claims import Holder
+from graphloop.stores.database.jobs import at_once
 from graphloop.stores.rows import Addition
 from graphloop.stores.sqlite.journal import append
-from graphloop.stores.sqlite.leases import Holder, claim
+from graphloop.stores.sqlite.leases import claim
 from graphloop.stores.sqlite.schema import open_writer
 
 HOLDER = Holder(30.0, lambda: 7.0)
@@ -49,8 +51,8 @@ def test_the_first_append_of_a_claim_changes_only_its_own_run(tmp_path: Path) ->
     """Two drivers of two runs have the same epoch, and each is at its first event."""
     mine, other = Holder(30.0, lambda: 7.0), Holder(90.0, lambda: 9.0)
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
-        other.epochs["other"] = claim(connection, other, "other")
-        mine.epochs["mine"] = claim(connection, mine, "mine")
+        other.held["other"] = at_once(claim(connection, other, "other"))
+        mine.held["mine"] = at_once(claim(connection, mine, "mine"))
 
         append(connection, mine, [Addition("mine", 1, (("Started", b"one"),), "g")])
 

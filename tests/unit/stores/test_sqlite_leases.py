@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from graphloop.errors import Fenced, RunBusy
+from graphloop.stores.database.claims import HeldRun, Holder
+from graphloop.stores.database.jobs import at_once
 from graphloop.stores.rows import LeftAs
-from graphloop.stores.sqlite.leases import Holder, claim, fence, renew
+from graphloop.stores.sqlite.leases import claim, fence, renew
 from graphloop.stores.sqlite.schema import open_writer
 from graphloop.stores.sqlite.store import SqliteStore
 
@@ -21,7 +23,7 @@ def holder(epoch: int | None) -> Holder:
     """Return a holder who has claimed run "r" in an epoch, or never."""
     made = Holder(30.0, lambda: 100.0)
     if epoch is not None:
-        made.epochs["r"] = epoch
+        made.held["r"] = HeldRun(1, epoch)
     return made
 
 
@@ -65,9 +67,9 @@ def test_a_renewal_prolongs_no_lease_of_another_driver(tmp_path: Path) -> None:
     now = [100.0]
     slow, quick = Holder(30.0, lambda: now[0]), Holder(30.0, lambda: now[0])
     with closing(open_writer(tmp_path / "runs.db", "process")) as connection:
-        slow.epochs["r"] = claim(connection, slow, "r")
+        slow.held["r"] = at_once(claim(connection, slow, "r"))
         now[0] = 131.0
-        quick.epochs["r"] = claim(connection, quick, "r")
+        quick.held["r"] = at_once(claim(connection, quick, "r"))
         slow.claims.take("r")
         now[0] = 150.0
 
@@ -86,7 +88,7 @@ def test_a_written_release_is_forgotten_and_no_later_one() -> None:
     me = holder(1)
     me.leave("r", LeftAs("done", (), 0))
     written = me.left["r"]
-    me.epochs["r"] = 2
+    me.held["r"] = HeldRun(1, 2)
     me.leave("r", LeftAs("parked", (), 0))
     later = me.left["r"]
 

@@ -6,23 +6,19 @@ import asyncio
 import gc
 import os
 import sqlite3
+import time
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from graphloop.errors import QueueFull, StoreError, UnknownRun
-from graphloop.events import Cancelled, Resumed, Setup, Started
-from graphloop.stores import MemoryStore, QueueLimits, Submission
-from graphloop.stores.base import Refusal, ReleaseStatus
-from graphloop.stores.sqlite.reading import BLOCKED, DUE, LINE, NEXT_LINE, OWNED, read
-from graphloop.stores.sqlite.store import SqliteStore
-
-Shared = MemoryStore | SqliteStore
+from graphloop.errors import StoreError, UnknownRun
+from graphloop.events import Cancelled
+from graphloop.stores.sqlite.reading import BLOCKED, DUE, LINE, NEXT_LINE, OWNED
+from graphloop.stores.sqlite.store import SqliteStore, read
 
 
 def damaged(path: Path, statement: str) -> SqliteStore:
@@ -92,8 +88,13 @@ def test_what_sqlite_cannot_read_is_a_store_error(tmp_path: Path) -> None:
 
 
 def test_where_there_is_no_database_there_is_nothing(tmp_path: Path) -> None:
-    """And the work is not even begun."""
-    assert "nothing" == read(tmp_path / "runs.db", lambda connection: "something", "nothing")
+    """And no reader makes a file."""
+    runs = read(
+        tmp_path / "runs.db", time.time, lambda link: link.ask("SELECT * FROM run").fetchall()
+    )
+
+    assert [] == runs
+    assert [] == [*tmp_path.iterdir()]
 
 
 def test_reads_share_a_connection_that_ends_with_the_store(
@@ -169,59 +170,6 @@ def test_an_unknown_run_is_told_with_those_that_are_there(tmp_path: Path) -> Non
 
     with pytest.raises(StoreError, match="runs here: r"):
         asyncio.run(store.load("q"))
-
-
-async def filled(store: Shared, draw: Random, clock: list[float]) -> None:
-    """Put runs of some agents and tenants into a store, in all ways of waiting."""
-    weights = {"t0": 3.0, "t1": 0.5}
-    await store.set_queues(
-        {"bulk": QueueLimits(running=draw.randrange(1, 6), weights=weights), "free": QueueLimits()}
-    )
-    for number in range(30):
-        run_id = f"r{number}"
-        clock[0] += draw.randrange(2)
-        first = Started(1.0, run_id, draw.choice(["one", "two", "other"]), (), Setup())
-        tenant, queue = f"t{draw.randrange(4)}", draw.choice(["bulk", "free", "default"])
-        deadline_s = draw.choice([None, None, 1.0, 1000.0])
-        place = Submission(tenant, draw.choice([0, 0, 0, 5]), deadline_s, queue)
-        await store.enlist(first, place)
-        if draw.randrange(2):
-            await store.append(run_id, 2, Resumed(1.0, revision=draw.choice(["new", "newer"])))
-        with suppress(QueueFull):
-            if draw.randrange(3) == 0:
-                await store.claim(run_id)
-                left = draw.choice(["interrupted", "parked", "blocked", "claimed"])
-                if left == "blocked":
-                    await store.release(run_id, "blocked", (), refusal=Refusal("new", "no"))
-                elif left != "claimed":
-                    await store.release(run_id, cast("ReleaseStatus", left), ())
-                if left == "parked" and draw.randrange(2):
-                    await store.post(run_id, "a question", "an id", "yes")
-    clock[0] += 2
-
-
-@pytest.mark.parametrize("seed", range(12))
-async def test_a_look_finds_what_a_look_at_all_runs_would(seed: int, tmp_path: Path) -> None:
-    """SQLite reads the heads of the lines; the store in memory reads all that waits."""
-    clocks = [1000.0], [1000.0]
-    stores: tuple[MemoryStore, SqliteStore] = (
-        MemoryStore(clock=lambda: clocks[0][0]),
-        SqliteStore(tmp_path / "runs.db", durability="process", clock=lambda: clocks[1][0]),
-    )
-    await filled(stores[0], Random(seed), clocks[0])  # noqa: S311
-    await filled(stores[1], Random(seed), clocks[1])  # noqa: S311
-
-    for limit in (1, 2, 3, 5, 8, 50):
-        for queue in (None, "bulk", "free"):
-            for revisions, pinned in (((), False), (("new",), False), (("newer",), True)):
-                memory, sqlite = [
-                    await store.ready(
-                        ["one", "two"], limit, revisions=revisions, queue=queue, pinned=pinned
-                    )
-                    for store in stores
-                ]
-                assert [*memory] == [*sqlite], (limit, queue, revisions)
-    await stores[1].aclose()
 
 
 @pytest.mark.parametrize(

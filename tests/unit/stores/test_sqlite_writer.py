@@ -8,24 +8,40 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from sqlite3 import Connection
+from typing import TypeVar
 
 import pytest
 
 from graphloop.errors import StoreError
-from graphloop.stores.sqlite.leases import Holder, claim
+from graphloop.stores.database.claims import HeldRun, Holder
+from graphloop.stores.database.jobs import Job, at_once
+from graphloop.stores.sqlite.leases import claim
+from graphloop.stores.sqlite.schema import SqliteLink
 from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.stores.sqlite.writer import Writer
+
+T = TypeVar("T")
 
 
 def writer_of(path: Path, holder: Holder | None = None) -> Writer:
     return Writer(path / "runs.db", "process", holder or Holder(30.0, lambda: 1.0))
 
 
-def insert(run_id: str) -> Callable[[Connection], None]:
+async def done(
+    writer: Writer,
+    work: Callable[[SqliteLink], T],
+    committed: Callable[[T], None] | None = None,
+) -> T:
+    """Queue work, and return its result."""
+    future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+    writer.queue(Job(work, committed, None, future))
+    return await future
+
+
+def insert(run_id: str) -> Callable[[SqliteLink], None]:
     """Return work that can be seen afterwards, and be done once only."""
 
-    def work(connection: Connection) -> None:
+    def work(connection: SqliteLink) -> None:
         connection.execute(
             "INSERT INTO run(run_id, created, updated, next_seq) VALUES(?, 0, 0, 2)", (run_id,)
         )
@@ -33,7 +49,7 @@ def insert(run_id: str) -> Callable[[Connection], None]:
     return work
 
 
-def names(connection: Connection) -> list[str]:
+def names(connection: SqliteLink) -> list[str]:
     return [name for (name,) in connection.execute("SELECT run_id FROM run ORDER BY number")]
 
 
@@ -44,19 +60,19 @@ class Gate:
         self.go_on = threading.Event()
         self.statements: list[str] = []
 
-    def __call__(self, connection: Connection) -> None:
+    def __call__(self, connection: SqliteLink) -> None:
         self.go_on.wait(30)
         connection.set_trace_callback(self.statements.append)
 
 
 async def put_in_at_once(
-    writer: Writer, works: list[Callable[[Connection], None]], gate: Gate
+    writer: Writer, works: list[Callable[[SqliteLink], None]], gate: Gate
 ) -> list[Exception | None]:
     """Have all works done in one go, and return how each one failed."""
 
-    async def one(work: Callable[[Connection], None]) -> Exception | None:
+    async def one(work: Callable[[SqliteLink], None]) -> Exception | None:
         try:
-            await writer.do(work)
+            await done(writer, work)
         except StoreError as error:
             return error
         return None
@@ -78,7 +94,7 @@ def test_what_waits_is_committed_at_once(tmp_path: Path) -> None:
         writer = writer_of(tmp_path)
         works = [insert(f"run {number}") for number in range(200)]
         assert {None} == set(await put_in_at_once(writer, works, gate))
-        assert 200 == len(await writer.do(names))
+        assert 200 == len(await done(writer, names))
         writer.stop()
         await writer.ended()
 
@@ -91,7 +107,7 @@ def test_what_waits_is_committed_at_once(tmp_path: Path) -> None:
 def test_what_is_refused_undoes_itself_only(tmp_path: Path) -> None:
     """Its neighbours in the transaction belong to other runs."""
 
-    def half(connection: Connection) -> None:
+    def half(connection: SqliteLink) -> None:
         insert("half")(connection)
         raise StoreError("refused")
 
@@ -102,7 +118,7 @@ def test_what_is_refused_undoes_itself_only(tmp_path: Path) -> None:
         assert [None, "refused", None] == [failed[0], str(failed[1]), failed[3]]
         assert "UNIQUE" in str(failed[2])
         assert "surrogates" in str(failed[4])
-        assert ["a", "b"] == await writer.do(names)
+        assert ["a", "b"] == await done(writer, names)
 
     asyncio.run(run())
 
@@ -110,7 +126,7 @@ def test_what_is_refused_undoes_itself_only(tmp_path: Path) -> None:
 def test_a_lost_transaction_is_told_to_all_in_it(tmp_path: Path) -> None:
     """A full disk makes SQLite undo everything: nobody may think theirs was kept."""
 
-    def ruin(connection: Connection) -> None:
+    def ruin(connection: SqliteLink) -> None:
         connection.execute("ROLLBACK")
         raise sqlite3.OperationalError("database or disk is full")
 
@@ -118,8 +134,8 @@ def test_a_lost_transaction_is_told_to_all_in_it(tmp_path: Path) -> None:
         writer = writer_of(tmp_path)
         failed = await put_in_at_once(writer, [insert("a"), ruin, insert("b")], Gate())
         assert ["disk is full"] * 3 == [str(each)[-12:] for each in failed]
-        await writer.do(insert("c"))
-        assert ["c"] == await writer.do(names)
+        await done(writer, insert("c"))
+        assert ["c"] == await done(writer, names)
 
     asyncio.run(run())
 
@@ -127,16 +143,16 @@ def test_a_lost_transaction_is_told_to_all_in_it(tmp_path: Path) -> None:
 def test_a_commit_that_fails_is_rolled_back(tmp_path: Path) -> None:
     """And the next one succeeds."""
 
-    def dangle(connection: Connection) -> None:
+    def dangle(connection: SqliteLink) -> None:
         connection.execute("PRAGMA defer_foreign_keys=ON")
-        connection.execute("INSERT INTO signal VALUES('nowhere', 'k', 's', 'd', 0)")
+        connection.execute("INSERT INTO signal VALUES(7, 'k', 's', 'd', 0)")
 
     async def run() -> None:
         writer = writer_of(tmp_path)
         with pytest.raises(StoreError, match="FOREIGN KEY"):
-            await writer.do(dangle)
-        await writer.do(insert("c"))
-        assert ["c"] == await writer.do(names)
+            await done(writer, dangle)
+        await done(writer, insert("c"))
+        assert ["c"] == await done(writer, names)
 
     asyncio.run(run())
 
@@ -147,9 +163,9 @@ def test_work_whose_waiter_is_cancelled_does_no_harm(tmp_path: Path) -> None:
 
     async def run() -> None:
         writer = writer_of(tmp_path)
-        holding = asyncio.create_task(writer.do(gate))
-        left = asyncio.create_task(writer.do(insert("a")))
-        stays = asyncio.create_task(writer.do(names))
+        holding = asyncio.create_task(done(writer, gate))
+        left = asyncio.create_task(done(writer, insert("a")))
+        stays = asyncio.create_task(done(writer, names))
         await asyncio.sleep(0)
         left.cancel()
         gate.go_on.set()
@@ -166,14 +182,14 @@ def test_an_event_loop_that_ended_meanwhile_does_no_harm(tmp_path: Path) -> None
     writer, gate = writer_of(tmp_path), Gate()
 
     async def leave() -> None:
-        left = asyncio.create_task(writer.do(gate))
+        left = asyncio.create_task(done(writer, gate))
         await asyncio.sleep(0)
         left.cancel()
 
     asyncio.run(leave())
     gate.go_on.set()
 
-    assert [] == asyncio.run(writer.do(names))
+    assert [] == asyncio.run(done(writer, names))
 
 
 def test_a_database_that_cannot_be_opened_is_told_and_tried_again(tmp_path: Path) -> None:
@@ -182,10 +198,10 @@ def test_a_database_that_cannot_be_opened_is_told_and_tried_again(tmp_path: Path
     writer = writer_of(tmp_path)
 
     with pytest.raises(StoreError, match="cannot open"):
-        asyncio.run(writer.do(names))
+        asyncio.run(done(writer, names))
     (tmp_path / "runs.db").rmdir()
 
-    assert [] == asyncio.run(writer.do(names))
+    assert [] == asyncio.run(done(writer, names))
 
 
 def test_a_stopped_writer_takes_nothing(tmp_path: Path) -> None:
@@ -194,8 +210,7 @@ def test_a_stopped_writer_takes_nothing(tmp_path: Path) -> None:
     writer.stop()
 
     with pytest.raises(StoreError, match="is closed"):
-        asyncio.run(writer.do(names))
-    writer.post(names, lambda _: None, lambda _: None)
+        asyncio.run(done(writer, names))
     asyncio.run(writer.ended())
 
     assert [] == list(tmp_path.iterdir())
@@ -214,17 +229,17 @@ def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
     holder.claims.take("r")
     writer = writer_of(tmp_path, holder)
 
-    def claimed(epoch: int) -> None:
-        holder.epochs["r"] = epoch
+    def claimed(held: HeldRun) -> None:
+        holder.held["r"] = held
 
-    def until(connection: Connection) -> float:
+    def until(connection: SqliteLink) -> float:
         return float(connection.execute("SELECT lease_until FROM run").fetchone()[0])
 
-    asyncio.run(writer.do(lambda connection: claim(connection, holder, "r"), claimed))
+    asyncio.run(done(writer, lambda connection: at_once(claim(connection, holder, "r")), claimed))
     now[0] = 200.0
     assert renewed.wait(30)
 
-    assert 200.03 == asyncio.run(writer.do(until))
+    assert 200.03 == asyncio.run(done(writer, until))
     writer.stop()
     asyncio.run(writer.ended())
 
@@ -243,10 +258,10 @@ def test_an_idle_writer_rests_between_two_beats(tmp_path: Path) -> None:
     holder.claims.take("r")
     writer = writer_of(tmp_path, holder)
 
-    def claimed(epoch: int) -> None:
-        holder.epochs["r"] = epoch
+    def claimed(held: HeldRun) -> None:
+        holder.held["r"] = held
 
-    asyncio.run(writer.do(lambda connection: claim(connection, holder, "r"), claimed))
+    asyncio.run(done(writer, lambda connection: at_once(claim(connection, holder, "r")), claimed))
 
     assert not busy.wait(0.3)
     writer.stop()

@@ -1,0 +1,53 @@
+"""Outages: work on a database that may be gone for a while, and is waited for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import psycopg
+from psycopg.errors import ReadOnlySqlTransaction
+
+from ...errors import StoreError
+from .schema import place_of, told
+
+__all__ = ["persist"]
+
+T = TypeVar("T")
+
+LOG: Final = logging.getLogger("graphloop")
+
+AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
+"""The errors of a server that may be back soon: stopped, full, or a standby after a failover."""
+PAUSE_S: Final = 0.05
+PAUSE_S_MAX: Final = 1.0
+
+
+def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
+    """Return what `attempt` returns, and wait for a database that has gone away.
+
+    Args:
+        dsn: the database.
+        patience_s: the seconds to wait; 0 for a database that has never answered.
+        attempt: does the work; its argument tells whether it is done again.
+
+    Raises:
+        StoreError: the database does not answer, or refuses the work.
+    """
+    end, pause, is_again = time.monotonic() + patience_s, PAUSE_S, False
+    while True:
+        try:
+            return attempt(is_again)
+        except AWAY as error:
+            if time.monotonic() >= end:
+                raise StoreError(
+                    f"{place_of(dsn)}: expected a PostgreSQL server that answers and takes writes, "
+                    f"found: {told(error)}. Fix: start it, give it room, or mend the address."
+                ) from error
+            LOG.warning("%s does not answer, and is asked again: %s", place_of(dsn), told(error))
+        except psycopg.Error as error:
+            raise StoreError(f"{place_of(dsn)} refuses the work: {told(error)}") from error
+        time.sleep(pause)
+        pause, is_again = min(PAUSE_S_MAX, pause * 2), True
