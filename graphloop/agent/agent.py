@@ -14,7 +14,7 @@ from ..lazy import notebook_display
 from ..limits import ModelPrice
 from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
-from .chats.chat import Chat, ChatOptions
+from . import chats
 from .child_runs import as_agent_tool
 from .inputs import CallInput, CallOptions, IteratedInput, Model, PromptInput, ResumeInput
 from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption, OverrideOptions
@@ -28,6 +28,7 @@ from .tool_runner import PartListener, ToolRunner
 
 if TYPE_CHECKING:
     from ..proofs import Bound
+    from .chats import Chat, ChatOptions
 
 __all__ = ["Agent"]
 
@@ -157,8 +158,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             given = {"fallback_models": (), **given, "model": model}
         now, merged = merged_options(self.model, self._options, given)
         _, terms, _ = agent_terms(now, merged, None if "store" in given else self._terms)
-        terms.test_deps, terms.overridden = deps, given
-        with overriding(self._terms, terms):
+        with overriding(self._terms, terms.evolved(overridden=given, test_deps=deps)):
             yield
 
     def as_tool(
@@ -343,7 +343,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         Raises:
             ConfigError: an option is invalid, or a chat with an id has no store.
         """
-        return Chat(self._terms, chat_id, options)
+        return chats.Chat(self._terms, chat_id, options)
 
     @property
     def runs(self) -> Runs[OutputT_co]:

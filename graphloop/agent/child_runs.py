@@ -96,7 +96,10 @@ class ChildOpener(Struct, Generic[S], frozen=True):
         async def begin() -> Started:
             instructions = await terms.resources.instructions(deps)
             messages, state = self._briefed(brief(), effect.agent, instructions)
-            terms.check_start(state, kept=ports.kept)
+            if terms.nesting.problem:
+                raise ConfigError(terms.nesting.problem)
+            if state is not None or terms.state_type is not None:
+                terms.check_state(state, kept=ports.kept)
             return Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
 
         return ChildRun(
@@ -189,10 +192,7 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
     if not isinstance(opener, ChildOpener):
         return None
     # isinstance cannot tell the type of the state.
-    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    if terms.known_graph is None:
-        terms.known_graph = _with_metadata(terms)
-    return terms.known_graph
+    return _with_metadata(opener.terms)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
 def output_types(plans: Mapping[str, Plan]) -> dict[str, object]:

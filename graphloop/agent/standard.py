@@ -108,13 +108,9 @@ def agent_terms(
         callbacks=agent_callbacks(options, resources, nodes.prepare, predicates, final),
         own_gates=options.gate,
         final=final,
+        recast=partial(_call_terms, model, kept, {}),
+        base=base,
     )
-    if options.deps_type is None:
-        terms.refuse_undeclared_deps()
-    variants: dict[str, RunTerms[None]] = {}
-    terms.recast = partial(_call_terms, model, kept, terms, variants)
-    if base is not None:
-        terms.share(base)
     return graph, terms, kept
 
 
@@ -157,8 +153,8 @@ def _service(model: str) -> str:
 def _call_terms(
     model: Model,
     kept: EveryAgentOption[Any],
-    own: RunTerms[None],
     known: dict[str, RunTerms[None]],
+    own: RunTerms[None],
     given: Mapping[str, object],
 ) -> RunTerms[None]:
     """Return the terms of one call, whose options replace those of the agent.
@@ -169,8 +165,8 @@ def _call_terms(
     Args:
         model: the agent's model.
         kept: the agent's options.
-        own: the terms of the agent's runs.
         known: the terms of earlier calls with a graph of their own, by their limit of turns.
+        own: the terms of the agent's runs.
         given: the options of the call.
 
     Raises:
@@ -193,11 +189,15 @@ def _call_terms(
                 known.clear()
             known[limit] = terms
         terms = known[limit]
-    return _changed(terms, Options.read(options), given, cast("int", most))
+    return _changed(terms, own, Options.read(options), given, cast("int", most))
 
 
 def _changed(
-    terms: RunTerms[None], options: Options, given: Mapping[str, object], max_steps: int
+    terms: RunTerms[None],
+    own: RunTerms[None],
+    options: Options,
+    given: Mapping[str, object],
+    max_steps: int,
 ) -> RunTerms[None]:
     """Return terms on the same graph, with other instructions, settings, model or access."""
     prepare = next(one for one in terms.graph.nodes.values() if isinstance(one, PrepareStep))
@@ -205,19 +205,17 @@ def _changed(
     if options.prepare_step is None:
         resources.refuse_unfit()
     _, predicates = stop_input(options.stop_when)
-    changed = RunTerms(
+    return RunTerms(
         terms.graph,
         options,
         resources,
         callbacks=agent_callbacks(options, resources, prepare, predicates, terms.final),
         own_gates=options.gate,
         final=terms.final,
+        recast=own.recast,
+        base=own,
+        max_steps=max_steps,
     )
-    if options.deps_type is None:
-        changed.refuse_undeclared_deps()
-    changed.share(terms)
-    changed.setup = evolve(changed.setup, max_steps=max_steps)
-    return changed
 
 
 def _kept(given: EveryAgentOption) -> EveryAgentOption:

@@ -11,13 +11,14 @@ operator surveys, and the room `engines` that of a database that tells an engine
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
 from ..events import Event
 
 __all__ = [
+    "OVER",
     "Ask",
     "Bulk",
     "Catalog",
@@ -43,6 +44,8 @@ ReleaseStatus: TypeAlias = Literal[
     "parked", "interrupted", "blocked", "done", "failed", "cancelled"
 ]
 RunStatus: TypeAlias = Literal["ready", "running"] | ReleaseStatus
+OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})
+"""The statuses of runs that have ended."""
 Posted: TypeAlias = Literal["accepted", "duplicate", "answered"]
 Change: TypeAlias = Callable[[Mapping[str, float], float], tuple[Mapping[str, float], T]]
 

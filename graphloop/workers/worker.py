@@ -38,8 +38,8 @@ from ..stores import (
     Wakes,
     commands_in,
     open_store,
+    path_of,
 )
-from .child_legs import resume_child
 from .deltas import StreamedTexts
 
 __all__ = ["Worker"]
@@ -197,9 +197,8 @@ class Worker:
         agent = self._agents.get(await self._legs.agent_of(record))
         if agent is None:
             return "blocked"
-        is_child = root != run_id
         remaining_s = math.inf if record.remaining_s is None else record.remaining_s
-        path = run_id[len(root) + 1 :] + "/" if is_child else ""
+        path = "".join([key + "/" for key in path_of(run_id)])
         late: dict[str, bool | Approval] = {
             path + ask.key: decline(LATE)
             for ask in record.asks
@@ -209,11 +208,7 @@ class Worker:
         deps: Any = {} if self._deps is None else {"deps": self._deps(root)}
         try:
             runs = agent.runs(self._store, fleet=self._fleet)
-            if is_child:
-                terms = runs.terms_in(self._store, run_id)
-                stream = resume_child(terms, run_id, late, **deps)
-            else:
-                stream = runs.resume_stream(run_id, approvals=late, **deps)
+            stream = runs.resume_stream(run_id, approvals=late, **deps)
             self._streams[run_id] = stream, set()
             with _ended_after(remaining_s, stream):
                 result = await stream.result()

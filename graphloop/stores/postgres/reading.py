@@ -17,7 +17,7 @@ from ..base import RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
-from ..journals import COMMANDS_FROM, COMMANDS_UPTO
+from ..mailbox import COMMANDS_FROM, COMMANDS_UPTO
 from ..rows import checked_events, records_of, within_bounds
 from .journal import stored_text
 from .leases import sweep

@@ -24,11 +24,12 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ...errors import RunBusy, StoreError
-from ..backlog import refuse_full
+from ..backlog import refusals_after, refuse_full
 from ..base import Refusal, RunStatus
-from ..journals import above, news_key, refusals_after, tells_parent
+from ..mailbox import news_key, tells_parent
 from ..memory import Claims
 from ..rows import LeftAs, fenced, refusals_in
+from ..run_ids import above
 
 __all__ = [
     "Holder",

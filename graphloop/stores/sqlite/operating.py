@@ -10,10 +10,9 @@ from typing import Final, NamedTuple, TypeVar
 
 from msgspec.json import Decoder, encode
 
-from ..base import Change
+from ..base import OVER, Change
 from ..beginnings import PART
 from ..diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
-from ..journals import OVER
 from ..rows import NAMED_MAX, family_of, reason_in
 from .leases import Holder, is_dead
 from .schema import entry_id

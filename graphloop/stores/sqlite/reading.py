@@ -23,7 +23,7 @@ from ..base import ReleaseStatus, RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..blobs import checked_blob
 from ..codec import Codec
-from ..journals import COMMANDS_FROM, COMMANDS_UPTO
+from ..mailbox import COMMANDS_FROM, COMMANDS_UPTO
 from ..rows import checked_events, records_of, within_bounds
 from .leases import is_dead
 from .schema import entry_id, open_reader

@@ -27,8 +27,8 @@ from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSt
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..journals import unknown_run
 from ..rows import Addition, addition_of, left_as
+from ..run_ids import unknown_run
 from . import journal, leases, operating, reading
 from .leases import Holder
 from .reading import Reader
