@@ -105,7 +105,11 @@ class Setup(Struct, frozen=True, gc=False):
 
 
 class Started(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
-    """A run began; its first turn adds `steering`, queued before the start, to `messages`."""
+    """A run began; its first turn adds `steering`, queued before the start, to `messages`.
+
+    `revision` names the code that begins the run; it is empty in a store that no other code reads,
+    and for a submitted run and a child run.
+    """
 
     at: float
     run_id: str
@@ -115,6 +119,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     state: object = None
     steering: tuple[UserMessage, ...] = ()
     chat: ChatSoFar | None = None
+    revision: str = ""
 
 
 class ModelReplied(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):

@@ -9,12 +9,12 @@ from uuid import uuid4
 from ..driver import ChildRun, Elsewhere, Pending, Ports, Resumption, pending_of
 from ..effects import CallModel, StartRun
 from ..errors import ConfigError, IllegalEvent, UnknownRun
-from ..events import Event, Resumed, Started
+from ..events import Event, Started
 from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..rules import TemporalRule, describe_rule
 from ..run import Run
-from ..stores import Mailbox, Store, path_of, root_of, state_after, typed
+from ..stores import Mailbox, Store, path_of, revisions_in, root_of, state_after, typed
 from ..tools import Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import RESULT, Answers, with_commands
@@ -69,8 +69,7 @@ def first_misfit(graph: NodeGraph[Any], events: Sequence[Event], ports: Ports[An
 
 def other_revision(events: Sequence[Event], revision: str) -> str:
     """Return the revision of the code, unless it is the last one that the events tell; else ""."""
-    told = [event.revision for event in events if isinstance(event, Resumed) and event.revision]
-    return "" if told[-1:] == [revision] else revision
+    return "" if [*revisions_in(events)][-1:] == [revision] else revision
 
 
 async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumption[S]:

@@ -107,7 +107,9 @@ def start_run(
         setup = evolve(terms.setup, attended=True) if attended else terms.setup
         run_id = urandom(16).hex() if run_id is None else run_id
         started = Started(
-            ports.clock(), run_id, terms.graph.name, messages, setup, state, chat=terms.chat
+            *(ports.clock(), run_id, terms.graph.name, messages, setup, state),
+            chat=terms.chat,
+            revision=terms.revision() if is_stored else "",
         )
         return _opened(ports, started, terms, messages, instructed=bool(said), warnings=warnings)
 

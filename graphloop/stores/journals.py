@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeVar
 
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ __all__ = [
     "out_of_order",
     "renamed",
     "revision_in",
+    "revisions_in",
     "state_after",
     "typed",
     "why_ended",
@@ -46,9 +47,16 @@ def graph_name_of(first: Event) -> str:
     return first.graph if isinstance(first, Started) else ""
 
 
+def revisions_in(events: Iterable[Event]) -> Iterator[str]:
+    """Yield the revisions of code that events tell."""
+    for event in events:
+        if isinstance(event, Started | Resumed) and event.revision:
+            yield event.revision
+
+
 def revision_in(events: Iterable[Event]) -> str:
     """Return the first revision of code that events tell; "" if they tell none."""
-    return next((one.revision for one in events if isinstance(one, Resumed) and one.revision), "")
+    return next(revisions_in(events), "")
 
 
 def why_ended(ending: Ending) -> str:
