@@ -102,7 +102,7 @@ class Backlog(Protocol):
 
     async def ready(
         self,
-        graphs: Collection[str],
+        agents: Collection[str],
         limit: int,
         *,
         revisions: Collection[str] = (),
@@ -117,7 +117,7 @@ class Backlog(Protocol):
         callers do no harm.
 
         Args:
-            graphs: the names of the graphs whose runs and placed children the caller can drive.
+            agents: the names of the agents whose runs and placed children the caller can drive.
             limit: the maximum number of ids.
             revisions: the revisions of the caller's code; without any, no blocked run waits.
             queue: the queue of the wanted runs; None for any. Of a queue that has all the runs

@@ -268,7 +268,7 @@ class MemoryStore:
 
     async def ready(
         self,
-        graphs: Collection[str],
+        agents: Collection[str],
         limit: int,
         *,
         revisions: Collection[str] = (),
@@ -286,7 +286,7 @@ class MemoryStore:
                 *(kept.updated_at, run_id, kept.place.queue, kept.place.tenant),
             )
             for run_id, kept in self._runs().items()
-            if self._agent(run_id) in graphs
+            if self._agent(run_id) in agents
             if queue in (None, kept.place.queue)
             if not pinned or self._revision(run_id) in ("", *revisions)
             if (status := self._status(run_id, kept)) in {"interrupted", "ready"}

@@ -101,7 +101,7 @@ HEADS: Final[LiteralString] = (
     f"WHERE {WAITS} AND queue = line.queue AND agent = line.agent AND tenant = line.tenant "
     f"AND {MINE} ORDER BY band, priority DESC, updated, run_id LIMIT 1) h "
     "LEFT JOIN busy USING(queue, tenant) LEFT JOIN open ON name = queue "
-    "WHERE agent = ANY(%(graphs)s) AND coalesce(open.runs, 1) > 0), "
+    "WHERE agent = ANY(%(agents)s) AND coalesce(open.runs, 1) > 0), "
 )
 FOUND: Final[LiteralString] = (
     f"found AS (SELECT r.* FROM head CROSS JOIN LATERAL (SELECT {COLUMNS} FROM run "
@@ -109,10 +109,10 @@ FOUND: Final[LiteralString] = (
     f"AND {MINE} ORDER BY band, priority DESC, updated, run_id LIMIT %(limit)s + 1 - place) r "
     "WHERE place <= %(limit)s UNION ALL SELECT number, queue, tenant, least(band, 1), priority, "
     "updated, run_id FROM run WHERE wake_at <= now_s() AND status IN('parked', 'ready') "
-    "AND owner IS NULL AND begun AND agent <> '' AND agent = ANY(%(graphs)s) "
+    "AND owner IS NULL AND begun AND agent <> '' AND agent = ANY(%(agents)s) "
     f"AND queue = coalesce(%(queue)s, queue) AND {MINE} "
     f"UNION ALL SELECT {COLUMNS} FROM run WHERE status = 'blocked' AND owner IS NULL AND begun "
-    "AND agent <> '' AND agent = ANY(%(graphs)s) AND %(revisions)s::text[] <> '{}' "
+    "AND agent <> '' AND agent = ANY(%(agents)s) AND %(revisions)s::text[] <> '{}' "
     f"AND queue = coalesce(%(queue)s, queue) AND {MINE} AND NOT EXISTS(SELECT 1 "
     "FROM unnest(%(revisions)s::text[]) r WHERE position(convert_to(r, 'UTF8') IN refusals) > 0)), "
     # A run may wait for two reasons: for an answer that came, and for a time that has come.
@@ -250,7 +250,7 @@ def page_of(
 
 def ready(
     link: Link,
-    graphs: Collection[str],
+    agents: Collection[str],
     limit: int,
     revisions: Collection[str],
     queue: str | None,
@@ -259,9 +259,9 @@ def ready(
 ) -> list[str]:
     """Free the runs of dead workers, and return ids of runs that wait for a driver."""
     sweep(link)
-    named = [stored_text(graph) for graph in graphs]
+    named = [stored_text(agent) for agent in agents]
     given = {
-        "graphs": named,
+        "agents": named,
         "limit": limit,
         "revisions": [*revisions],
         "queue": None if queue is None else stored_text(queue),

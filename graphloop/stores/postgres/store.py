@@ -240,7 +240,7 @@ class PostgresStore:
 
     async def ready(
         self,
-        graphs: Collection[str],
+        agents: Collection[str],
         limit: int,
         *,
         revisions: Collection[str] = (),
@@ -250,7 +250,7 @@ class PostgresStore:
         """Return ids of runs that a driver could take further now, at most `limit`."""
 
         def work(link: Link, _: bool) -> list[str]:  # noqa: FBT001 - the parameter of a callback
-            return reading.ready(link, graphs, limit, revisions, queue, pinned=pinned)
+            return reading.ready(link, agents, limit, revisions, queue, pinned=pinned)
 
         return await self._queued(Job("", work, is_single=True))
 

@@ -70,11 +70,11 @@ OWNED: Final = (
 )
 DUE: Final = (
     f"SELECT {PLACES} FROM run INDEXED BY run_wake WHERE wake_at <= ? "  # noqa: S608
-    "AND status IN('parked', 'ready') AND owner IS NULL AND agent IN({graphs}) AND {mine}"
+    "AND status IN('parked', 'ready') AND owner IS NULL AND agent IN({agents}) AND {mine}"
 )
 BLOCKED: Final = (
     f"SELECT {PLACES} FROM run INDEXED BY run_blocked WHERE status = 'blocked' "  # noqa: S608
-    "AND owner IS NULL AND agent IN({graphs}) AND {mine} AND {fit}"
+    "AND owner IS NULL AND agent IN({agents}) AND {mine} AND {fit}"
 )
 WEIGHTS: Final = Decoder(dict[str, float])
 IN_ORDER: Final = "ORDER BY number"
@@ -313,7 +313,7 @@ def _standing(row: tuple[Any, ...], now: float) -> tuple[Any, ...]:
 def ready(  # noqa: PLR0913 - the options of a look
     connection: Connection,
     now: float,
-    graphs: Collection[str],
+    agents: Collection[str],
     limit: int,
     *,
     revisions: Collection[str],
@@ -329,16 +329,16 @@ def ready(  # noqa: PLR0913 - the options of a look
     waiting = [
         place._replace(band=0)
         for place, agent, revision, is_left in owned
-        if is_left and agent in graphs and (not pinned or revision in ("", *revisions))
+        if is_left and agent in agents and (not pinned or revision in ("", *revisions))
     ]
-    named, own = ", ".join("?" * len(graphs)), tuple(revisions) if pinned else ()
+    named, own = ", ".join("?" * len(agents)), tuple(revisions) if pinned else ()
     mine = f"revision IN('', {', '.join('?' * len(own))})" if pinned else "true"
-    due = connection.execute(DUE.format(graphs=named, mine=mine), (now, *graphs, *own))
+    due = connection.execute(DUE.format(agents=named, mine=mine), (now, *agents, *own))
     waiting += [PlaceInLine(1, *place) for _, *place in due]
     if revisions:
         fit = " AND ".join(["instr(refusals, CAST(? AS BLOB)) = 0"] * len(revisions))
-        blocked = BLOCKED.format(graphs=named, mine=mine, fit=fit)
-        rows = connection.execute(blocked, (*graphs, *own, *revisions))
+        blocked = BLOCKED.format(agents=named, mine=mine, fit=fit)
+        rows = connection.execute(blocked, (*agents, *own, *revisions))
         waiting += [PlaceInLine(*row) for row in rows]
     queues = {
         name: QueueLimits(running=running, weights=WEIGHTS.decode(weights))
@@ -348,7 +348,7 @@ def ready(  # noqa: PLR0913 - the options of a look
     heads = [
         (line, PlaceInLine(*row))
         for line in _lines(connection, queue)
-        if line[1] in graphs
+        if line[1] in agents
         for row in connection.execute(places, (*line, *own, 1))
     ]
     wanted = places_wanted([head for _, head in heads], busy, queues, limit)

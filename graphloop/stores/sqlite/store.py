@@ -239,7 +239,7 @@ class SqliteStore:
 
     async def ready(
         self,
-        graphs: Collection[str],
+        agents: Collection[str],
         limit: int,
         *,
         revisions: Collection[str] = (),
@@ -247,7 +247,7 @@ class SqliteStore:
         pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        work = partial(reading.ready, now=self._clock(), graphs=graphs, limit=limit)
+        work = partial(reading.ready, now=self._clock(), agents=agents, limit=limit)
         wanted = partial(work, revisions=revisions, queue=queue, pinned=pinned)
         return await self._reader.do(wanted, [])
 

@@ -230,8 +230,8 @@ async def test_a_look_finds_what_a_look_at_all_runs_would(seed: int, tmp_path: P
         (NEXT_LINE, ("", "", ""), "run_line"),
         (LINE.format(mine="true"), ("default", "one", "", 9), "run_line"),
         (OWNED, (), "run_owner"),
-        (DUE.format(graphs="?", mine="true"), (1.0, "one"), "run_wake"),
-        (BLOCKED.format(graphs="?", mine="true", fit="true"), ("one",), "run_blocked"),
+        (DUE.format(agents="?", mine="true"), (1.0, "one"), "run_wake"),
+        (BLOCKED.format(agents="?", mine="true", fit="true"), ("one",), "run_blocked"),
     ],
 )
 def test_a_look_asks_indexes_only(
