@@ -73,12 +73,9 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
     ) -> None:
         self.model = model
         self.name = options.get("name", "agent")
-        given = cast("EveryAgentOption", options)
-        if output_type is not PLAIN_TEXT:
-            given = cast("EveryAgentOption", {**given, "output_type": output_type})
-        if deps_type is not NO_DEPS:
-            given = cast("EveryAgentOption", {**given, "deps_type": deps_type})
-        self.graph, self._terms, self._options = agent_terms(model, given)
+        named = {"output_type": output_type, "deps_type": deps_type}
+        given = {**options, **{name: kind for name, kind in named.items() if kind is not None}}
+        self.graph, self._terms, self._options = agent_terms(model, cast("EveryAgentOption", given))
 
     def __repr__(self) -> str:
         model = self.model if isinstance(self.model, str) else self.model.label
@@ -92,11 +89,9 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
     @property
     def options(self) -> EveryAgentOption[Any]:
         """The agent's options without its secrets, so that a log can show them."""
-        shown = self._options.copy()
-        shown.pop("api_key", None)
-        shown.pop("approval_secret", None)
-        shown.pop("headers", None)
-        return shown
+        secret = ("api_key", "approval_secret", "headers")
+        shown = {name: value for name, value in self._options.items() if name not in secret}
+        return cast("EveryAgentOption[Any]", shown)
 
     @property
     def revision(self) -> str:
@@ -270,12 +265,11 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
 
         Args:
             prompt: the question; it follows `messages`, which may also end in the question.
-            on_part: called with each part of the run as it arrives, including deltas. An error
-                that the function raises becomes a warning.
+            on_part: called with each part of the run as it arrives; its error becomes a warning.
             conversation: see `IteratedInput`.
         """
-        terms, question = for_call(self._terms, conversation, attended=True)
-        stream = start_run(terms, None, prompt, question, attended=True, keep=on_part is not None)
+        terms, asked = for_call(self._terms, conversation, attended=True)
+        stream = start_run(terms, None, prompt, asked, attended=True, keep=on_part is not None)
         return ToolRunner(terms, stream, on_part)
 
     def resume_stream(

@@ -35,7 +35,13 @@ from .final_answer import OUTPUT, FinalAnswer
 from .graph import Graph
 from .hooks import stop_input
 from .inputs import Model, checked_tool_names, choice_of, offered
-from .options import EveryAgentOption, Options, reject_unknown_options
+from .options import (
+    BY_REQUEST,
+    TO_SERVICE,
+    EveryAgentOption,
+    Options,
+    reject_unknown_options,
+)
 from .resources import (
     REQUEST_OPTIONS,
     AgentResources,
@@ -114,13 +120,9 @@ def agent_terms(
     return graph, terms, kept
 
 
-MODEL_ACCESS: Final = ("api_key", "base_url", "headers", "query", "timeouts", "retries")
-"""The options about access to the agent's own model."""
-
-
 def _has_other_access(kept: EveryAgentOption[Any], base: RunTerms[None]) -> bool:
-    own = base.options.given
-    return any(name in kept and kept.get(name) != own.get(name) for name in MODEL_ACCESS)
+    own, names = base.options.given, (*TO_SERVICE, *BY_REQUEST)
+    return any(name in kept and kept.get(name) != own.get(name) for name in names)
 
 
 def merged_options(
@@ -141,7 +143,7 @@ def merged_options(
     if now is not None and now is not model:
         ready = not isinstance(now, str) or now.startswith("script:")
         same = isinstance(model, str) and isinstance(now, str) and _service(model) == _service(now)
-        for name in MODEL_ACCESS if ready else () if same else MODEL_ACCESS[:4]:
+        for name in (*TO_SERVICE, *BY_REQUEST) if ready else () if same else TO_SERVICE:
             before.pop(name, None)
     return now or model, cast("EveryAgentOption[Any]", {**before, **changes})
 

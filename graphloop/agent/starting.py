@@ -218,15 +218,10 @@ def _opened(
     instructed: bool = False,
     warnings: tuple[str, ...] = (),
 ) -> RunHandle[S]:
-    """Return the handle of a run: the only place where a run gets its driver.
+    """Return the handle of a run that begins, or that goes on from its journal.
 
-    Args:
-        ports: the ports of the run.
-        begins: the first event of a new run, or a run to resume.
-        terms: the terms of the run; of a child run that a worker drives, its parent's view.
-        opening: the conversation that the run began with.
-        instructed: whether the agent's instructions lead that conversation.
-        warnings: the warnings that are known before the run is driven.
+    Here alone a run gets its driver. In place of terms, a child run that a worker drives has what
+    its parent opens it with; the parent's driver reads its answer and its limits.
     """
     # `Started` has no type for its state, which is that of the graph.
     state: Any = begins.state if isinstance(begins, Started) else begins.run.state
@@ -240,7 +235,7 @@ def _opened(
         seen = driver.resume(run, begins.answers, begins.children, seen=begins.seen)
         spent, turns = spent_by(run, below), len(run.record.steps)
         handle = RunHandle(terms.graph, ports, driver, seen, run.id, spent, turns, children=below)
-    if isinstance(terms, ChildRun):  # Its parent's driver reads its answer and its limits.
+    if isinstance(terms, ChildRun):
         return handle
     listener = terms.options.on_step_finish
     return evolve(
