@@ -115,6 +115,7 @@ class Started(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     state: object = None
     steering: tuple[UserMessage, ...] = ()
     chat: ChatSoFar | None = None
+    revision: str = ""  # Of its code; empty where a later `Resumed` tells it.
 
 
 class ModelReplied(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
@@ -198,8 +199,7 @@ class ToolAsked(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
 class Decided(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A person, or a policy in a person's place, approved or denied one call.
 
-    `arguments`, if not empty, replaces the call's arguments. `given_at` is the time of the
-    decision if it was made before the run was resumed, else None.
+    `arguments`, if not empty, replace the call's. `given_at` is the time of one before a resume.
     """
 
     at: float

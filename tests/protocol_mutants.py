@@ -107,7 +107,7 @@ MUTANTS: Final = (
     ),
     ProtocolMutant(
         "placed: a worker drives a child for which its parent does not wait",
-        [("graphloop/workers/child_legs.py", "if not is_awaited or tree", "if tree")],
+        [("graphloop/agent/resumption.py", "if not is_awaited and tree", "if not tree and tree")],
         (f"{PLACED}::test_a_child_that_is_not_awaited_any_more_is_ended",),
     ),
     ProtocolMutant(

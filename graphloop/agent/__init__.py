@@ -5,21 +5,14 @@ Raises an error for an option that would have no effect, before any request is s
 Start with `agent.py`; `runs.py` gives access to stored runs.
 """
 
+from typing import TYPE_CHECKING
+
+from ..lazy import front_door
 from .agent import Agent
 from .answers import Answers, approval_from, path_key
 from .bindings import Bindings, asks_model, carried_by, functions_named
-from .chats.chat import Chat, ChatOptions
 from .child_runs import graph_of
 from .final_answer import FINAL_ANSWER, NOT_TAKEN, answers_of, json_output, output_from
-from .generate import (
-    ObjectResult,
-    agent_tool,
-    generate_object,
-    generate_object_sync,
-    generate_text,
-    generate_text_sync,
-    stream_chat,
-)
 from .graph import Graph
 from .graph_checks import refuse_idle_gate
 from .graph_terms import GraphOptions, passed_on
@@ -34,16 +27,28 @@ from .inputs import (
     ResumeInput,
     messages_of,
 )
-from .journals import fork_run, opened_child, path_of, resumption, root_of, state_after, typed
 from .options import AgentOptions, EveryAgentOption, RunOptions, ToolInput, Tools
 from .pending_turn import PendingTurn
 from .resources import check_gate, screens_of, split_tools
-from .result import RunHandle, RunResult, spent_by
+from .result import RunResult
 from .runs import Runs, StoreInput
+from .stored_runs import StoredRuns
 from .stream import RunStream
 from .sub_agents import AgentPlan, AgentTool, Brief, NamedAgent, Opener, Plan
 from .terms import RunTerms
 from .tool_runner import ToolRunner
+
+if TYPE_CHECKING:
+    from .chats import Chat, ChatOptions
+    from .generate import (
+        ObjectResult,
+        agent_tool,
+        generate_object,
+        generate_object_sync,
+        generate_text,
+        generate_text_sync,
+        stream_chat,
+    )
 
 __all__ = [
     "FINAL_ANSWER",
@@ -74,7 +79,6 @@ __all__ = [
     "Plan",
     "ResumeInput",
     "Review",
-    "RunHandle",
     "RunOptions",
     "RunResult",
     "RunStream",
@@ -85,6 +89,7 @@ __all__ = [
     "StepInfo",
     "StopContext",
     "StoreInput",
+    "StoredRuns",
     "ToolInput",
     "ToolRunner",
     "Tools",
@@ -94,7 +99,6 @@ __all__ = [
     "asks_model",
     "carried_by",
     "check_gate",
-    "fork_run",
     "functions_named",
     "generate_object",
     "generate_object_sync",
@@ -103,18 +107,23 @@ __all__ = [
     "graph_of",
     "json_output",
     "messages_of",
-    "opened_child",
     "output_from",
     "passed_on",
     "path_key",
-    "path_of",
     "refuse_idle_gate",
-    "resumption",
-    "root_of",
     "screens_of",
-    "spent_by",
     "split_tools",
-    "state_after",
     "stream_chat",
-    "typed",
 ]
+
+# An agent needs none of these modules, so each loads on first use.
+__getattr__ = front_door(
+    __name__,
+    {
+        ".chats": ("Chat", "ChatOptions"),
+        ".generate": (
+            *("ObjectResult", "agent_tool", "generate_object", "generate_object_sync"),
+            *("generate_text", "generate_text_sync", "stream_chat"),
+        ),
+    },
+)

@@ -14,7 +14,7 @@ from ..lazy import notebook_display
 from ..limits import ModelPrice
 from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
-from .chats.chat import Chat, ChatOptions
+from . import chats
 from .child_runs import as_agent_tool
 from .inputs import CallInput, CallOptions, IteratedInput, Model, PromptInput, ResumeInput
 from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption, OverrideOptions
@@ -28,6 +28,7 @@ from .tool_runner import PartListener, ToolRunner
 
 if TYPE_CHECKING:
     from ..proofs import Bound
+    from .chats import Chat, ChatOptions
 
 __all__ = ["Agent"]
 
@@ -72,12 +73,9 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
     ) -> None:
         self.model = model
         self.name = options.get("name", "agent")
-        given = cast("EveryAgentOption", options)
-        if output_type is not PLAIN_TEXT:
-            given = cast("EveryAgentOption", {**given, "output_type": output_type})
-        if deps_type is not NO_DEPS:
-            given = cast("EveryAgentOption", {**given, "deps_type": deps_type})
-        self.graph, self._terms, self._options = agent_terms(model, given)
+        named = {"output_type": output_type, "deps_type": deps_type}
+        given = {**options, **{name: kind for name, kind in named.items() if kind is not None}}
+        self.graph, self._terms, self._options = agent_terms(model, cast("EveryAgentOption", given))
 
     def __repr__(self) -> str:
         model = self.model if isinstance(self.model, str) else self.model.label
@@ -91,11 +89,9 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
     @property
     def options(self) -> EveryAgentOption[Any]:
         """The agent's options without its secrets, so that a log can show them."""
-        shown = self._options.copy()
-        shown.pop("api_key", None)
-        shown.pop("approval_secret", None)
-        shown.pop("headers", None)
-        return shown
+        secret = ("api_key", "approval_secret", "headers")
+        shown = {name: value for name, value in self._options.items() if name not in secret}
+        return cast("EveryAgentOption[Any]", shown)
 
     @property
     def revision(self) -> str:
@@ -157,8 +153,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             given = {"fallback_models": (), **given, "model": model}
         now, merged = merged_options(self.model, self._options, given)
         _, terms, _ = agent_terms(now, merged, None if "store" in given else self._terms)
-        terms.test_deps, terms.overridden = deps, given
-        with overriding(self._terms, terms):
+        with overriding(self._terms, terms.evolved(overridden=given, test_deps=deps)):
             yield
 
     def as_tool(
@@ -270,12 +265,11 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
 
         Args:
             prompt: the question; it follows `messages`, which may also end in the question.
-            on_part: called with each part of the run as it arrives, including deltas. An error
-                that the function raises becomes a warning.
+            on_part: called with each part of the run as it arrives; its error becomes a warning.
             conversation: see `IteratedInput`.
         """
-        terms, question = for_call(self._terms, conversation, attended=True)
-        stream = start_run(terms, None, prompt, question, attended=True, keep=on_part is not None)
+        terms, asked = for_call(self._terms, conversation, attended=True)
+        stream = start_run(terms, None, prompt, asked, attended=True, keep=on_part is not None)
         return ToolRunner(terms, stream, on_part)
 
     def resume_stream(
@@ -343,7 +337,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         Raises:
             ConfigError: an option is invalid, or a chat with an id has no store.
         """
-        return Chat(self._terms, chat_id, options)
+        return chats.Chat(self._terms, chat_id, options)
 
     @property
     def runs(self) -> Runs[OutputT_co]:

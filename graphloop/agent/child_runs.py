@@ -6,7 +6,7 @@ The graph's own table does not contain these data: `attach_metadata` adds them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from functools import cache
 from typing import Any, Final, Generic, TypeVar, final
@@ -96,7 +96,10 @@ class ChildOpener(Struct, Generic[S], frozen=True):
         async def begin() -> Started:
             instructions = await terms.resources.instructions(deps)
             messages, state = self._briefed(brief(), effect.agent, instructions)
-            terms.check_start(state, kept=ports.kept)
+            if terms.nesting.problem:
+                raise ConfigError(terms.nesting.problem)
+            if state is not None or terms.state_type is not None:
+                terms.check_state(state, kept=ports.kept)
             return Started(ports.clock(), run_id, terms.graph.name, messages, setup, state)
 
         return ChildRun(
@@ -172,16 +175,7 @@ def _parameters(*, takes_over: bool) -> Parameters:
 
 def attach_metadata(graph: NodeGraph[Any], resources: AgentResources) -> None:
     """Store the tool names, sub-agents and options of an agent on the agent's graph."""
-    # The agents that only screen are run by a node; no model can call them.
-    called = frozenset(resources.children) & {spec.name for spec in resources.toolbox.specs}
-    graph.surroundings = Surroundings(
-        resources.callable_names,
-        _graphs(resources.children),
-        called,
-        frozenset(_taking_over(resources.children)),
-        called & frozenset(_placed(resources.children)),
-        resources.run_options,
-    )
+    graph.surroundings = _surroundings(graph, resources, resources.children)
 
 
 def graph_of(opener: Opener) -> NodeGraph[Any] | None:
@@ -189,10 +183,7 @@ def graph_of(opener: Opener) -> NodeGraph[Any] | None:
     if not isinstance(opener, ChildOpener):
         return None
     # isinstance cannot tell the type of the state.
-    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    if terms.known_graph is None:
-        terms.known_graph = _with_metadata(terms)
-    return terms.known_graph
+    return _with_metadata(opener.terms)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
 
 
 def output_types(plans: Mapping[str, Plan]) -> dict[str, object]:
@@ -221,32 +212,29 @@ def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
         for name, plan in resources.children.items()
         if isinstance(plan, AgentTool) and name not in known.agents
     }
-    options = {**known.options, **resources.run_options}
-    if not more and options == known.options:
+    if not more and {**known.options, **resources.run_options} == known.options:
         return graph
-    called = known.called | ({spec.name for spec in resources.toolbox.specs} & set(more))
     copied = copy(graph)
-    copied.surroundings = Surroundings(
-        terms.tool_names,
-        {**_graphs(more), **known.agents},
-        called,
-        known.handoffs | (called & set(_taking_over(more))),
-        known.placed | (called & set(_placed(more))),
-        options,
-    )
+    copied.surroundings = _surroundings(graph, resources, more)
     return copied
 
 
-def _taking_over(plans: Mapping[str, Plan]) -> Iterator[str]:
-    for name, plan in plans.items():
-        if isinstance(plan, AgentTool) and plan.takes_over:
-            yield name
-
-
-def _placed(plans: Mapping[str, Plan]) -> Iterator[str]:
-    for name, plan in plans.items():
-        if isinstance(plan, AgentTool) and plan.place == "anywhere":
-            yield name
+def _surroundings(
+    graph: NodeGraph[Any], resources: AgentResources, plans: Mapping[str, Plan]
+) -> Surroundings:
+    """Return the surroundings of a graph with the resources and agents of its runs."""
+    known, specs = graph.surroundings, {spec.name for spec in resources.toolbox.specs}
+    # The agents that only screen are run by a node; no model can call them.
+    called = {name: plan for name, plan in plans.items() if name in specs}
+    tools = {name: plan for name, plan in called.items() if isinstance(plan, AgentTool)}
+    return Surroundings(
+        resources.callable_names,
+        {**_graphs(plans), **known.agents},
+        known.called.union(called),
+        known.handoffs | {name for name, tool in tools.items() if tool.takes_over},
+        known.placed | {name for name, tool in tools.items() if tool.place == "anywhere"},
+        {**known.options, **resources.run_options},
+    )
 
 
 def _graphs(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:

@@ -158,6 +158,10 @@ TOLD: Final[Mapping[str, type]] = {
 """The options that are functions of one argument, and the class of this argument."""
 
 
+LENT: Final = {"instructions": 0, "approve_tool_call": 1, "on_step_finish": 1}
+"""The options that are functions of `deps` itself, and its place among their arguments."""
+
+
 def stop_input(
     given: StopInput[Any],
 ) -> tuple[tuple[StopCondition, ...], tuple[Predicate[Any], ...]]:
@@ -195,6 +199,10 @@ def hook_needs(given: Mapping[str, object]) -> Iterator[DepsNeed]:
         for function in cast("Sequence[object]", hook if isinstance(hook, Sequence) else (hook,)):
             if callable(function):
                 yield _need(option, function, deps_wanted(function, context))
+    for option, place in LENT.items():
+        function = given.get(option)
+        if callable(function) and not (place and accepts(function, 1)):
+            yield _need(option, function, deps_wanted(function, None, place))
     if isinstance(gate := given.get("gate"), Policy):
         for condition in gate.conditions.values():
             yield _need("gate", condition, deps_wanted(condition, ToolContext, 1))

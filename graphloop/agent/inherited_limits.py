@@ -38,9 +38,7 @@ __all__ = [
     "gates_below",
     "inherited_rules",
     "offered_below",
-    "refuse_other_model",
-    "refuse_other_rules",
-    "refuse_unattended",
+    "refuse_unsigned",
     "reply_max",
     "run_bound",
     "setup_below",
@@ -168,45 +166,17 @@ def _run_by_servers(tools: Iterable[ToolSpec]) -> list[str]:
     return sorted(tool.name for tool in tools if tool.kind == "provider")
 
 
-def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
-    """Raise an error if a run would be resumed under rules that it did not start with.
+def refuse_unsigned(resources: AgentResources, secret: bytes | None) -> None:
+    """Refuse sub-agents that require signed approvals if there is no secret to sign them.
 
     Raises:
-        ConfigError: `rules` has new rules; the message names them.
+        ConfigError: the message names such a sub-agent.
     """
-    others = [describe_rule(rule) for rule in rules if rule not in run.setup.watch]
-    if others and not run.ended:
-        kept = "; ".join(map(describe_rule, run.setup.watch)) or "none"
+    unsigned = [name for name, plan in resources.children.items() if plan.opener.terms.is_signed]
+    if unsigned and secret is None:
         raise ConfigError(
-            f"run {run.id!r} began under other rules: expected {kept}, found {'; '.join(others)}. "
-            "A rule holds for a whole run. Fix: resume it under the rules that it began with, or "
-            "start a new run."
-        )
-
-
-def refuse_unattended(run: Run[Any]) -> None:
-    """Raise an error if a run was not started by `iter` and so cannot be iterated.
-
-    Raises:
-        ConfigError: another method, such as `generate`, has started the run.
-    """
-    if not (run.setup.attended or run.ended):
-        raise ConfigError(
-            f"run {run.id!r} was not started by `iter`, so it has no turns to iterate. Fix: use "
-            "`resume` or `resume_stream`."
-        )
-
-
-def refuse_other_model(run: Run[Any], label: str) -> None:
-    """Raise an error if a run would be resumed with another model than it began with.
-
-    Raises:
-        ConfigError: the message names both models.
-    """
-    if run.setup.model != label and not run.ended:
-        raise ConfigError(
-            f"`model`: run {run.id!r} began with {run.setup.model!r}, found {label!r}. "
-            "Fix: resume it with that model, or start a new run with its messages."
+            f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes the "
+            "approvals of its parent. Fix: give `approval_secret` to the parent, too."
         )
 
 

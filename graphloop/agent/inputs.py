@@ -15,7 +15,6 @@ from typing_extensions import TypeVar
 from ..errors import ConfigError, nearest
 from ..media import MediaPart, file
 from ..messages import MessageInput, messages_of
-from ..node_protocol import control_in
 from ..policy import Approval
 from ..providers import Provider
 from ..values import TextPart, ToolChoice, ToolSpec, UserMessage, UserPart
@@ -43,7 +42,6 @@ __all__ = [
     "QuestionInput",
     "ResumeInput",
     "asked_message",
-    "check_run_id",
     "checked_tool_names",
     "choice_from_now",
     "choice_of",
@@ -63,7 +61,6 @@ ChoiceInput: TypeAlias = Literal["auto", "required", "none"] | ToolChoice
 PromptInput: TypeAlias = str | Sequence[str | Path | bytes | MediaPart | TextPart]
 """A question: a text, or a list of texts and media, such as `["What is it?", Path("a.png")]`."""
 
-RUN_ID_CHARS_MAX: Final = 200
 MODES: Final = ("auto", "required", "none", "tool")
 
 
@@ -224,29 +221,6 @@ def _prompt_part(place: str, part: object) -> UserPart:
                 f"`{place}`: expected text, a Path, bytes or a MediaPart, found "
                 f"{type(part).__name__}. Fix: for whole messages, use `messages=`."
             )
-
-
-def check_run_id(name: str, run_id: str) -> None:
-    """Raise an error if a run id cannot be a file name and a key in a store.
-
-    Raises:
-        ConfigError: the id is empty or too long, or has a slash, a control character or half a
-            surrogate pair; the message names the option `name`.
-    """
-    if not run_id or "/" in run_id:
-        raise ConfigError(
-            f"`{name}`: expected some text without a slash, which sets child runs apart, found "
-            f"{run_id!r}"
-        )
-    if len(run_id) > RUN_ID_CHARS_MAX:
-        raise ConfigError(
-            f"`{name}`: expected at most {RUN_ID_CHARS_MAX} characters, found {len(run_id)}"
-        )
-    if control_in(run_id):
-        raise ConfigError(
-            f"`{name}`: expected one line of text, found a control character or half a surrogate "
-            f"pair in {run_id!r}"
-        )
 
 
 def strings(option: str, given: Iterable[str]) -> tuple[str, ...]:

@@ -33,9 +33,11 @@ if TYPE_CHECKING:
     from ..providers import ApiKey, Retries, Timeouts
 
 __all__ = [
+    "BY_REQUEST",
     "NO_DEPS",
     "PASSED_ON",
     "PLAIN_TEXT",
+    "TO_SERVICE",
     "AgentOptions",
     "Decide",
     "Decision",
@@ -54,10 +56,13 @@ Decision: TypeAlias = bool | Approval | Awaitable[bool | Approval]
 Decide: TypeAlias = Callable[[Pending], Decision] | Callable[[Pending, DepsT], Decision]
 Listener: TypeAlias = Callable[[StepResult], object] | Callable[[StepResult, DepsT], object]
 
-PASSED_ON: Final = frozenset(
-    {"model", "api_key", "base_url", "timeouts", "retries", "headers", "query", "price"}
-    | {"prices", "clock"}
-)
+TO_SERVICE: Final = ("api_key", "base_url", "headers", "query")
+"""The options about access to the service of the agent's own model."""
+
+BY_REQUEST: Final = ("timeouts", "retries")
+"""The options about each request to a model given by name."""
+
+PASSED_ON: Final = frozenset({"model", "price", "prices", "clock", *TO_SERVICE, *BY_REQUEST})
 """The options about access to models, which also apply to graphs that a run starts by name."""
 
 PLAIN_TEXT: Final = cast("type[str]", None)

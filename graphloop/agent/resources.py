@@ -20,10 +20,11 @@ from ..turn import SCREEN, StepResult
 from ..values import ToolSpec
 from .hooks import Screen, instructions_for, lent_deps, stop_input
 from .inputs import Model, checked_tool_names, offered
-from .options import Options, Tools
+from .options import BY_REQUEST, TO_SERVICE, Options, Tools
 from .sub_agents import AgentPlan, AgentTool, NamedAgent, Plan
 
 if TYPE_CHECKING:
+    from ..providers import Access
     from ..screens import ScreenCallback
 
 __all__ = [
@@ -142,16 +143,10 @@ class AgentResources:
         label = model if isinstance(model, str) else ""
         same = first is None or (label and _prefix(label) == _prefix(first))
         over_http = first is None or (label and _prefix(label) != "script")
-        provider = self._known.get(label) or resolve(
-            model,
-            api_key=options.api_key if same else None,
-            base_url=options.base_url if same else None,
-            timeouts=options.timeouts if over_http else None,
-            retries=options.retries if over_http else None,
-            headers=options.headers if same else None,
-            query=options.query if same else None,
-            environ=environ,
-        )
+        names = (*(TO_SERVICE if same else ()), *(BY_REQUEST if over_http else ()))
+        given = {name: options.given[name] for name in names if name in options.given}
+        access = cast("Access", given)
+        provider = self._known.get(label) or resolve(model, environ=environ, **access)
         if label and provider.label not in self.models:
             self.named.add(provider.label)
         known = self.models.setdefault(provider.label, provider)

@@ -10,6 +10,7 @@ from typing import Any, Final, Generic, final
 from msgspec import Struct, structs
 from typing_extensions import TypeVar
 
+from .. import views
 from ..conversation import latest_answer
 from ..driver import (
     AsyncDriver,
@@ -26,13 +27,12 @@ from ..graph import NodeGraph
 from ..limits import CountedLimit
 from ..rules import TemporalRule, describe_rule
 from ..run import EndReason, Run, Spent
-from ..stores import Store
+from ..stores import Store, typed
 from ..tools import AnyTool
 from ..turn import SCREEN, StepResult
 from ..values import AssistantMessage, FinishReason, MediaPart, Message, Usage, evolve
 from .conversation_answers import bind_token, conversation_digest
 from .final_answer import FinalAnswer, answers_of, failure_of, output_from
-from .journals import run_display
 
 __all__ = [
     "RESTING",
@@ -100,7 +100,8 @@ class RunResult(Struct, Generic[OutputT_co, S], frozen=True):
 
     def _repr_mimebundle_(self, **_: object) -> Mapping[str, str]:
         """Return the answer, and the run laid over its graph, for notebooks."""
-        return run_display(f"{self!r}\n\n{self.text}".strip(), self.graph, self.store, self.run_id)
+        words = f"{self!r}\n\n{self.text}".strip()
+        return views.run_bundle(words, self.graph, self.store, self.run_id, typed)
 
     @property
     def run_id(self) -> str:

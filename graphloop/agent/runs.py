@@ -13,43 +13,35 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from time import time
 from typing import Any, Generic, Protocol, TypeAlias, Unpack, final
 
 from typing_extensions import TypeVar
 
 from .. import stores
+from ..driver import Fleet
 from ..errors import ConfigError
 from ..events import Event
 from ..graph import NodeGraph
-from ..policy import Approval, decline, refuse_edit
-from ..questions import Pending, unfit
+from ..policy import Approval, decline
+from ..questions import Pending
 from ..run import Run
 from ..stores import (
     Ask,
     Catalog,
     Closes,
-    Leases,
-    Mailbox,
     Posted,
     RunRecord,
     Store,
     Submission,
+    state_after,
 )
-from .answers import Answers, approval_from, check_given_answer
 from .inputs import AnswersInput, CallInput, PromptInput
-from .journals import first_misfit, fork_run, refuse_edits, root_of, state_after, waiting
 from .result import RunResult
+from .resumption import first_misfit, waiting
 from .starting import first_event, resume_run
-from .stored_questions import (
-    ask_of,
-    asks_of,
-    check_token,
-    enlist,
-    parameters_in,
-)
+from .stored_runs import StoredRuns
 from .stream import RunStream
-from .terms import Fleet, RunTerms, SharedResources
+from .terms import NO_FLEET, RunTerms, SharedResources
 
 __all__ = ["HasRuns", "Questions", "Runs", "StoreInput"]
 
@@ -91,7 +83,7 @@ class Runs(Generic[O_co, S]):
     ) -> None:
         if graph is not None and not isinstance(graph, NodeGraph):
             terms = graph.runs._terms
-        self._store, self._fleet = store, fleet or Fleet()
+        self._store, self._fleet = store, fleet or NO_FLEET
         self._terms: RunTerms[S] | None = terms
         self._graph = graph if isinstance(graph, NodeGraph) else terms.graph if terms else None
 
@@ -133,7 +125,7 @@ class Runs(Generic[O_co, S]):
                 agent to compute them.
         """
         async with self._opened() as store:
-            return await self._asks(store, run_id)
+            return await StoredRuns(store, self._terms).pending(run_id)
 
     async def waiting(self, run_id: str) -> Questions:
         """Return the calls that a run and its children wait for, as `result.pending` does.
@@ -174,42 +166,8 @@ class Runs(Generic[O_co, S]):
                 answer is not a decision, is too late, or has arguments that the tool refuses.
             UnknownRun: there is no such run.
         """
-        run_id, key = root_of(run_id, key)
-        terms = self._terms
         async with self._opened() as store:
-            given = approval_from(answer)
-            signal_id = answer.signal_id if isinstance(answer, Approval) else ""
-            signal_id = signal_id or f"{given.approved} {given.reason} {given.edit}"
-            if isinstance(store, Mailbox) and key in await store.posted(run_id):
-                # The run may have gone on since, so that it no longer asks.
-                return await store.post(run_id, key, signal_id, "")
-            ask = ask_of(await self._asks(store, run_id), run_id, key)
-            if not isinstance(store, Mailbox):
-                raise ConfigError(
-                    f"{type(store).__name__} keeps no answers for later. Fix: pass them to "
-                    "resume(…, approvals=…), or keep the run in a database, store='runs.db'."
-                )
-            if terms is not None and given.edit:
-                run = state_after(terms.graph, await store.load(run_id))
-                await refuse_edits(run, terms.ports(store), Answers({key: answer}))
-            check_given_answer(f"the answer to {key!r}", answer)
-            check_token(ask, given, None if terms is None else terms.secret)
-            refuse_edit(f"{key!r} of run {run_id!r}", given, unknown=ask.unknown)
-            if given.edit:
-                # The run, which has the tool, checks the edit again.
-                problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
-                if problem is not None:
-                    raise ConfigError(problem)
-            now = time() if terms is None else terms.clock()
-            if given.approved and ask.expires_at is not None and now >= ask.expires_at:
-                raise ConfigError(
-                    f"the approval of {key!r} of run {run_id!r} comes too late, by "
-                    f"{now - ask.expires_at:.0f} seconds. Fix: decline it; the model may ask again."
-                )
-            token = given.token or ask.token
-            approval = Approval(given.approved, given.reason, given.edit or None, token)
-            ((key, data),) = Answers({key: approval}).posts(now)
-            return await store.post(run_id, key, signal_id, data)
+            return await StoredRuns(store, self._terms).approve(run_id, key, answer)
 
     async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
         """Store a denial of a pending call of a parked run; see `approve`."""
@@ -267,7 +225,9 @@ class Runs(Generic[O_co, S]):
                 child runs and this object was made without a graph.
         """
         async with self._opened() as store:
-            return await fork_run(self._graph, store, run_id, at, new_id, share=share_approvals)
+            return await stores.fork_run(
+                self._graph, store, run_id, at, new_id, share=share_approvals
+            )
 
     async def submit(
         self,
@@ -300,7 +260,7 @@ class Runs(Generic[O_co, S]):
         """
         started = await first_event(self._agents_terms("to submit"), prompt, question)
         async with self._opened() as store:
-            await enlist(store, started, Submission(tenant, priority, deadline_s, queue))
+            await stores.enlist(store, started, Submission(tenant, priority, deadline_s, queue))
         return started.run_id
 
     async def resume(self, run_id: str, **answers: Unpack[AnswersInput[Any]]) -> RunResult[O_co, S]:
@@ -353,9 +313,8 @@ class Runs(Generic[O_co, S]):
         Raises:
             ConfigError: there is no agent.
         """
-        shared = SharedResources(store, {}, ())
-        shared.fleet = self._fleet
-        return self._agents_terms(run_id).kept_in(shared)
+        shared = SharedResources(store, {}, (), fleet=self._fleet)
+        return self._agents_terms(run_id).evolved(shared=shared)
 
     def _agents_terms(self, run_id: str) -> RunTerms[S]:
         if self._terms is None:
@@ -364,17 +323,6 @@ class Runs(Generic[O_co, S]):
                 "Runs(store, agent), or the `runs` of the agent"
             )
         return self._terms
-
-    async def _asks(self, store: Store, run_id: str) -> tuple[Ask, ...]:
-        if isinstance(store, Catalog) and isinstance(store, Leases):
-            return asks_of(await store.record(run_id))
-        if self._terms is None:
-            raise ConfigError(
-                f"{type(store).__name__} does not keep the questions of runs. Fix: pass the answer "
-                "to resume(…, approvals=…), or keep the run in a database, store='runs.db'."
-            )
-        run = state_after(self._terms.graph, await store.load(run_id))
-        return tuple([asked.ask for asked in await waiting(run, self._terms.ports(store))])
 
     def _given(self) -> StoreInput:
         given = self._store

@@ -35,7 +35,13 @@ from .final_answer import OUTPUT, FinalAnswer
 from .graph import Graph
 from .hooks import stop_input
 from .inputs import Model, checked_tool_names, choice_of, offered
-from .options import EveryAgentOption, Options, reject_unknown_options
+from .options import (
+    BY_REQUEST,
+    TO_SERVICE,
+    EveryAgentOption,
+    Options,
+    reject_unknown_options,
+)
 from .resources import (
     REQUEST_OPTIONS,
     AgentResources,
@@ -108,23 +114,15 @@ def agent_terms(
         callbacks=agent_callbacks(options, resources, nodes.prepare, predicates, final),
         own_gates=options.gate,
         final=final,
+        recast=partial(_call_terms, model, kept, {}),
+        base=base,
     )
-    if options.deps_type is None:
-        terms.refuse_undeclared_deps()
-    variants: dict[str, RunTerms[None]] = {}
-    terms.recast = partial(_call_terms, model, kept, terms, variants)
-    if base is not None:
-        terms.share(base)
     return graph, terms, kept
 
 
-MODEL_ACCESS: Final = ("api_key", "base_url", "headers", "query", "timeouts", "retries")
-"""The options about access to the agent's own model."""
-
-
 def _has_other_access(kept: EveryAgentOption[Any], base: RunTerms[None]) -> bool:
-    own = base.options.given
-    return any(name in kept and kept.get(name) != own.get(name) for name in MODEL_ACCESS)
+    own, names = base.options.given, (*TO_SERVICE, *BY_REQUEST)
+    return any(name in kept and kept.get(name) != own.get(name) for name in names)
 
 
 def merged_options(
@@ -145,7 +143,7 @@ def merged_options(
     if now is not None and now is not model:
         ready = not isinstance(now, str) or now.startswith("script:")
         same = isinstance(model, str) and isinstance(now, str) and _service(model) == _service(now)
-        for name in MODEL_ACCESS if ready else () if same else MODEL_ACCESS[:4]:
+        for name in (*TO_SERVICE, *BY_REQUEST) if ready else () if same else TO_SERVICE:
             before.pop(name, None)
     return now or model, cast("EveryAgentOption[Any]", {**before, **changes})
 
@@ -157,8 +155,8 @@ def _service(model: str) -> str:
 def _call_terms(
     model: Model,
     kept: EveryAgentOption[Any],
-    own: RunTerms[None],
     known: dict[str, RunTerms[None]],
+    own: RunTerms[None],
     given: Mapping[str, object],
 ) -> RunTerms[None]:
     """Return the terms of one call, whose options replace those of the agent.
@@ -169,8 +167,8 @@ def _call_terms(
     Args:
         model: the agent's model.
         kept: the agent's options.
-        own: the terms of the agent's runs.
         known: the terms of earlier calls with a graph of their own, by their limit of turns.
+        own: the terms of the agent's runs.
         given: the options of the call.
 
     Raises:
@@ -193,11 +191,15 @@ def _call_terms(
                 known.clear()
             known[limit] = terms
         terms = known[limit]
-    return _changed(terms, Options.read(options), given, cast("int", most))
+    return _changed(terms, own, Options.read(options), given, cast("int", most))
 
 
 def _changed(
-    terms: RunTerms[None], options: Options, given: Mapping[str, object], max_steps: int
+    terms: RunTerms[None],
+    own: RunTerms[None],
+    options: Options,
+    given: Mapping[str, object],
+    max_steps: int,
 ) -> RunTerms[None]:
     """Return terms on the same graph, with other instructions, settings, model or access."""
     prepare = next(one for one in terms.graph.nodes.values() if isinstance(one, PrepareStep))
@@ -205,19 +207,17 @@ def _changed(
     if options.prepare_step is None:
         resources.refuse_unfit()
     _, predicates = stop_input(options.stop_when)
-    changed = RunTerms(
+    return RunTerms(
         terms.graph,
         options,
         resources,
         callbacks=agent_callbacks(options, resources, prepare, predicates, terms.final),
         own_gates=options.gate,
         final=terms.final,
+        recast=own.recast,
+        base=own,
+        max_steps=max_steps,
     )
-    if options.deps_type is None:
-        changed.refuse_undeclared_deps()
-    changed.share(terms)
-    changed.setup = evolve(changed.setup, max_steps=max_steps)
-    return changed
 
 
 def _kept(given: EveryAgentOption) -> EveryAgentOption:

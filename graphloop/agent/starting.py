@@ -8,14 +8,14 @@ from os import urandom
 from typing import Any, Final, TypeVar, cast
 
 from ..conversation import Repaired, repaired
-from ..driver import AsyncDriver
+from ..driver import AsyncDriver, ChildRun, Ports, Resumption
 from ..errors import ConfigError
 from ..events import Started
 from ..run import History
+from ..stores import check_run_id, state_after
 from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
 from .conversation_answers import ConversationAnswers
-from .inherited_limits import refuse_other_model, refuse_other_rules, refuse_unattended
 from .inputs import (
     AccessOptions,
     AnswersInput,
@@ -28,20 +28,22 @@ from .inputs import (
     QuestionInput,
     ResumeInput,
     asked_message,
-    check_run_id,
     messages_of,
-)
-from .journals import (
-    not_over,
-    opening_of,
-    other_revision,
-    resumption,
-    state_after,
 )
 from .options import reject_unknown_options
 from .result import RunHandle, RunResult, spent_by
+from .resumption import (
+    child_resumption,
+    not_over,
+    opening_of,
+    other_revision,
+    refuse_other_model,
+    refuse_other_rules,
+    refuse_unattended,
+    resumption,
+)
 from .stream import RunStream
-from .terms import OVERRIDES, RunTerms
+from .terms import OVERRIDES, Override, RunTerms
 
 __all__ = ["conversation", "first_event", "for_call", "overriding", "resume_run", "start_run"]
 
@@ -100,28 +102,16 @@ def start_run(
             resumable=attended or is_stored,
             settle=None if handed is None else handed.settler(),
         )
-        terms.check_start(state, kept=ports.kept)
+        if state is not None or terms.state_type is not None:
+            terms.check_state(state, kept=ports.kept)
         setup = evolve(terms.setup, attended=True) if attended else terms.setup
         run_id = urandom(16).hex() if run_id is None else run_id
         started = Started(
-            ports.clock(), run_id, terms.graph.name, messages, setup, state, chat=terms.chat
+            *(ports.clock(), run_id, terms.graph.name, messages, setup, state),
+            chat=terms.chat,
+            revision=terms.revision() if is_stored else "",
         )
-        listener = terms.options.on_step_finish
-        driver = AsyncDriver(terms.graph, ports, state)
-        return RunHandle(
-            terms.graph,
-            ports,
-            driver,
-            driver.start(started),
-            run_id,
-            on_step_finish=None if listener is None else terms.resources.step_listener(deps),
-            warnings=warnings,
-            final=terms.final,
-            limits=terms.limits,
-            reads_steps=terms.reads_steps,
-            opening=messages,
-            instructed=bool(said),
-        )
+        return _opened(ports, started, terms, messages, instructed=bool(said), warnings=warnings)
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
 
@@ -147,7 +137,8 @@ async def first_event(
         )
     if messages and callable(terms.options.instructions):
         messages, _ = await _instructed(terms, messages, question.get("deps"))
-    terms.check_start(None, kept=True)
+    if terms.state_type is not None:
+        terms.check_state(None, kept=True)
     run_id = question.get("run_id") or urandom(16).hex()
     return Started(
         terms.clock(), run_id, terms.graph.name, messages, terms.setup, None, chat=terms.chat
@@ -194,6 +185,10 @@ def resume_run(
             kept_in, known, added = terms.shared.reopened(run.store), run.run, run.added
             opening, instructed, revision = run.opening, run.instructed, ""
             await not_over(run.run, kept_in, terms.graph)
+        elif "/" in run and terms.shared.fleet.elsewhere is not None:
+            root = terms.ports(terms.shared.stored(), (), deps)
+            child, tree = await child_resumption(run, terms.graph, root, given)
+            return _opened(child.ports, tree, child)
         else:
             kept_in, added = terms.shared.stored(), ()
             events = await kept_in.load(run)
@@ -208,28 +203,51 @@ def resume_run(
         ports = terms.ports(kept_in, added, deps)
         approve = approver_alone(ports.approve, known)
         ports = evolve(ports, attended=attended, approve=approve, revision=revision)
-        tree, listener = await resumption(known, ports, given), terms.options.on_step_finish
-        driver, below = AsyncDriver(terms.graph, ports, known.state), tree.descendants
-        if tree.cancelled is not None:
-            driver.abort(tree.cancelled)
-        return RunHandle(
-            terms.graph,
-            ports,
-            driver,
-            driver.resume(tree.run, tree.answers, tree.children, seen=tree.seen),
-            known.id,
-            spent_by(tree.run, below),
-            len(tree.run.record.steps),
-            on_step_finish=None if listener is None else terms.resources.step_listener(deps),
-            children=below,
-            final=terms.final,
-            limits=terms.limits,
-            reads_steps=terms.reads_steps,
-            opening=opening,
-            instructed=instructed,
-        )
+        tree = await resumption(known, ports, given)
+        return _opened(ports, tree, terms, opening, instructed=instructed)
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
+
+
+def _opened(
+    ports: Ports[S],
+    begins: Started | Resumption[S],
+    terms: RunTerms[S] | ChildRun[S],
+    opening: Sequence[Message] = (),
+    *,
+    instructed: bool = False,
+    warnings: tuple[str, ...] = (),
+) -> RunHandle[S]:
+    """Return the handle of a run that begins, or that goes on from its journal.
+
+    Here alone a run gets its driver. In place of terms, a child run that a worker drives has what
+    its parent opens it with; the parent's driver reads its answer and its limits.
+    """
+    # `Started` has no type for its state, which is that of the graph.
+    state: Any = begins.state if isinstance(begins, Started) else begins.run.state
+    driver: AsyncDriver[S] = AsyncDriver(terms.graph, ports, state)
+    if isinstance(begins, Started):
+        handle = RunHandle(terms.graph, ports, driver, driver.start(begins), begins.run_id)
+    else:
+        run, below = begins.run, begins.descendants
+        if begins.cancelled is not None:
+            driver.abort(begins.cancelled)
+        seen = driver.resume(run, begins.answers, begins.children, seen=begins.seen)
+        spent, turns = spent_by(run, below), len(run.record.steps)
+        handle = RunHandle(terms.graph, ports, driver, seen, run.id, spent, turns, children=below)
+    if isinstance(terms, ChildRun):
+        return handle
+    listener = terms.options.on_step_finish
+    return evolve(
+        handle,
+        on_step_finish=None if listener is None else terms.resources.step_listener(ports.deps),
+        warnings=warnings,
+        final=terms.final,
+        limits=terms.limits,
+        reads_steps=terms.reads_steps,
+        opening=opening,
+        instructed=instructed,
+    )
 
 
 def for_call(
@@ -248,15 +266,13 @@ def for_call(
         takes = ConversationInput if attended else QuestionInput
         reject_unknown_options(question, takes, "a run")
     reject_unknown_options(asked, takes, "a run")
-    if given and terms.recast is not None:
-        terms = terms.recast(given).kept_in(terms.shared)
-    return terms, cast("QuestionInput[Any]", asked)
+    return terms.for_call(given), cast("QuestionInput[Any]", asked)
 
 
 @contextmanager
-def overriding(terms: RunTerms[S], others: RunTerms[S]) -> Generator[None]:
-    """Inside the `with` block, start runs on `others` where they would start on `terms`."""
-    token = OVERRIDES.set({**(OVERRIDES.get() or {}), terms: others})
+def overriding(terms: RunTerms[S], by: RunTerms[S]) -> Generator[None]:
+    """Inside the `with` block, start runs on the terms `by` where they would start on `terms`."""
+    token = OVERRIDES.set({**(OVERRIDES.get() or {}), terms.resources: Override(terms, by)})
     try:
         yield
     finally:
@@ -281,9 +297,7 @@ def _for_resume(
         )
     given = {name: asked.pop(name) for name in RESUME_OPTIONS if name in asked}
     reject_unknown_options(asked, ResumeInput, "a resume")
-    if given and terms.recast is not None:
-        terms = terms.recast(given).kept_in(terms.shared)
-    return terms, cast("AnswersInput[Any]", asked)
+    return terms.for_call(given), cast("AnswersInput[Any]", asked)
 
 
 def _read(
@@ -296,6 +310,8 @@ def _read(
     run_id, options = question.get("run_id"), terms.options
     approvals, results = question.get("approvals"), question.get("tool_results")
     is_answered = approvals is not None or results is not None
+    if terms.nesting.problem:
+        return ConfigError(terms.nesting.problem)
     try:
         if terms.deps_needs or "deps" in question:
             terms.check_deps(question)

@@ -14,7 +14,7 @@ from copy import copy
 from functools import cache, partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypedDict, TypeVar, Unpack, final
 from weakref import WeakKeyDictionary
 
 from .. import stores
@@ -28,21 +28,25 @@ from ..states import known_state_type
 from ..stores import Closes, Codec, MemoryStore, Store, check_state, running_loop
 from ..tools import AnyTool, Closable, Toolbox, check_deps, refuse_undeclared, run_sync
 from .answers import ToolApprover
-from .bindings import DEPTH_MAX, deps_needs, facts_of, nesting_of, runs_one_at_a_time
+from .bindings import DEPTH_MAX, deps_needs, facts_of, nesting_of
 from .final_answer import FinalAnswer
-from .inherited_limits import inherited_rules, reply_max, run_bound
+from .inherited_limits import inherited_rules, refuse_unsigned, reply_max, run_bound
 from .options import Options
 from .resources import AgentResources
 
-__all__ = ["OVERRIDES", "Fleet", "RunTerms", "SharedResources"]
+__all__ = ["OVERRIDES", "Override", "RunTerms", "SharedResources", "TermChanges"]
 
 S = TypeVar("S")
 T = TypeVar("T")
 
-OVERRIDES: Final[ContextVar[Mapping[RunTerms[Any], RunTerms[Any]] | None]] = ContextVar(
+Recast: TypeAlias = Callable[["RunTerms[S]", Mapping[str, object]], "RunTerms[S]"]
+
+OVERRIDES: Final[ContextVar[Mapping[AgentResources, Override] | None]] = ContextVar(
     "graphloop_overrides", default=None
 )
-"""The terms that tests put in place of others, in this task and the tasks that it starts."""
+"""What tests override, by the agent's resources, in this task and the tasks that it starts."""
+
+NO_FLEET: Final = Fleet()
 
 LOG: Final = logging.getLogger("graphloop")
 
@@ -60,10 +64,10 @@ class SharedResources:
         models: the models by label; runs may add models to this mapping later.
         named: the labels of the models that were given by name.
         kept_open: what the functions of tools keep open, such as MCP servers.
+        fleet: what the worker that drives the runs shares with others.
 
     Attributes:
         is_given: whether the caller gave a store.
-        fleet: what the worker that drives the runs shares with others.
         lengths: for each chat, a lower bound of its questions in the store. A chat that is
             opened again looks for its last question from there on.
     """
@@ -74,10 +78,11 @@ class SharedResources:
         models: Mapping[str, Provider],
         named: Collection[str],
         kept_open: Collection[Closable] = (),
+        *,
+        fleet: Fleet = NO_FLEET,
     ) -> None:
         self._given, self._models, self._named = given, models, named
-        self._kept_open, self.is_given = kept_open, given is not None
-        self.fleet = Fleet()
+        self._kept_open, self.is_given, self.fleet = kept_open, given is not None, fleet
         self.lengths: dict[str, int] = {}
         self._stores: WeakKeyDictionary[asyncio.AbstractEventLoop, Store] = WeakKeyDictionary()
 
@@ -144,9 +149,25 @@ class SharedResources:
                 closing.push_async_callback(kept.aclose)
 
 
+class TermChanges(TypedDict, total=False):
+    """The terms that differ in a chat, in another store, in a test, or with agents made for a run.
+
+    `setup`, `chat`: those of the next question of a chat, and what its earlier runs have left.
+    `shared`, `own_to_close`: the open store and connections, and those that end with the run.
+    `overridden`, `test_deps`: the options of `Agent.override`, and the `deps` of all its runs.
+    """
+
+    setup: Setup
+    chat: ChatSoFar
+    shared: SharedResources
+    own_to_close: tuple[SharedResources, ...]
+    overridden: Mapping[str, object]
+    test_deps: Mapping[str, object]
+
+
 @final
 class RunTerms(Generic[S]):
-    """The terms that all runs of one graph start on.
+    """The terms that all runs of one graph start on; they never change.
 
     Args:
         graph: the graph that runs.
@@ -157,10 +178,18 @@ class RunTerms(Generic[S]):
         own_gates: the policy of the graph's own gates, with the functions of its conditions.
         gates: gates that apply in addition to the graph's own gates.
         final: reads the final answer of an agent with an `output_type`.
+        recast: makes the terms of one call of an agent, with options of its own; None for a graph.
+        base: the terms of the agent, of which these replace some options. They share its store,
+            its connections and its revision.
+        max_steps: the limit of turns of one call; 0 for none.
 
     Raises:
         ConfigError: an option, the model or a tool is not valid.
     """
+
+    shared: SharedResources
+    to_close: tuple[SharedResources, ...]
+    own_to_close: tuple[SharedResources, ...]
 
     def __init__(  # noqa: PLR0913 - everything that a run needs except its question
         self,
@@ -172,11 +201,15 @@ class RunTerms(Generic[S]):
         own_gates: Policy | None = None,
         gates: tuple[Policy, ...] = (),
         final: FinalAnswer | None = None,
+        recast: Recast[S] | None = None,
+        base: RunTerms[S] | None = None,
+        max_steps: int = 0,
     ) -> None:
         self.graph, self.options, self.resources, self.final = graph, options, resources, final
+        self.recast = recast
         self.chat: ChatSoFar | None = None
-        self.origin = self  # A copy for a chat keeps it: `Agent.override` names the original.
-        self.known_graph: NodeGraph[Any] | None = None  # `child_runs.graph_of` sets it.
+        self.overridden: Mapping[str, object] = {}
+        self.test_deps: Mapping[str, object] = {}
         self._callbacks, self._gates, self._own_gates = callbacks, gates, own_gates
         rules = tuple([gate.rules for gate in gates])
         decide = options.approve_tool_call
@@ -185,13 +218,13 @@ class RunTerms(Generic[S]):
         self.is_signed = self.secret is not None
         self.clock = options.checked_clock
         self._observers = observers_of(options.watch)
-        self._refuse_unsigned()
-        self._share_resources()
-        depth = options.max_agent_depth
+        refuse_unsigned(resources, self.secret)
+        self.shared, self.to_close, self.own_to_close = _to_close(options, resources, base)
+        depth, facts = options.max_agent_depth, facts_of(graph)
         self.setup = Setup(
             model=resources.label,
             tools=resources.toolbox.specs,
-            settings=options.settings(one_call_at_a_time=runs_one_at_a_time(graph)),
+            settings=options.settings(one_call_at_a_time=facts.one_at_a_time),
             budget=options.allowance,
             output=None if final is None else final.spec,
             rules=rules,
@@ -199,64 +232,49 @@ class RunTerms(Generic[S]):
             own=resources.own,
             depth_max=DEPTH_MAX if depth is None else depth,
             signed=self.is_signed,
+            max_steps=max_steps,
             approval_ttl_s=options.approval_ttl_s,
         )
         self.tool_names = resources.callable_names
-        self.needs_messages = facts_of(graph).needs_messages
+        self.needs_messages, self.limits = facts.needs_messages, facts.limits
         self.nesting = nesting_of(graph, resources.children, depth)
         self.reply_max = reply_max(self.setup, resources)
         # Cached: an agent that is a sub-agent at many levels is computed once.
         self.bound = cache(partial(run_bound, graph, self.setup, resources))
-        self.revision = cache(self._revision)
-        self.price, self.limits = resources.price(), facts_of(graph).limits
+        self.price, self.state_type = resources.price(), known_state_type(graph)
         readers = self.setup.budget.usd, self.setup.budget.tokens, options.on_step_finish
         self.reads_steps = bool(self.limits) or any(one is not None for one in readers)
-        self._state_type, self._refuses_deps = known_state_type(graph), False
-        self.recast: Callable[[Mapping[str, object]], RunTerms[S]] | None = None
-        """Makes the terms of a call with options of its own; None if a call can have none."""
-        self.test_deps: Mapping[str, object] = {}
-        """The `deps` that a test gives all runs on these terms; empty for none."""
-        self.overridden: Mapping[str, object] = {}
-        """The options of `Agent.override`, which calls do not change; empty outside of tests."""
-        calls = None if callbacks is None else callbacks(resources.toolbox, None)
-        self.deps_needs = deps_needs(
-            graph, calls or {}, resources.toolbox, resources.children, options
-        )
+        calls = {} if callbacks is None else callbacks(resources.toolbox, None)
+        self.deps_needs = deps_needs(graph, calls, resources.toolbox, resources.children, options)
+        self._refuses_deps = recast is not None and options.deps_type is None
+        if self._refuses_deps:
+            refuse_undeclared(self.deps_needs, graph.name)
+        self.revision: Callable[[], str] = cache(self._revision) if base is None else base.revision
 
-    def _share_resources(self) -> None:
-        resources = self.resources
-        kept = dict.fromkeys([tool.kept_open for tool in resources.toolbox.tools if tool.kept_open])
-        self.shared = SharedResources(
-            self.options.store, resources.models, resources.named, [*kept]
-        )
-        below = [plan.opener.terms.to_close for plan in resources.children.values()]
-        made = [plan.opener.terms.own_to_close for plan in resources.made]
-        self.to_close = tuple(dict.fromkeys([*chain.from_iterable(below), self.shared]))
-        self.own_to_close: tuple[SharedResources, ...] = (*chain.from_iterable(made), self.shared)
-
-    def kept_in(self, shared: SharedResources) -> RunTerms[S]:
-        """Return these terms for runs in another store, which `shared` opens."""
+    def evolved(self, **changes: Unpack[TermChanges]) -> RunTerms[S]:
+        """Return these terms with some values replaced."""
         terms = copy(self)
-        terms.shared = shared
+        vars(terms).update(changes)
         return terms
 
-    def share(self, terms: RunTerms[S]) -> None:
-        """Use the store of other terms, which also close what runs on these terms open."""
-        self.shared, self.to_close = terms.shared, terms.to_close
-        self.own_to_close, self.test_deps = terms.own_to_close, terms.test_deps
+    def for_call(self, given: Mapping[str, object]) -> RunTerms[S]:
+        """Return the terms of one call, with options of its own.
+
+        Raises:
+            ConfigError: an option is invalid; no request has been sent.
+        """
+        return self if self.recast is None or not given else self.recast(self, given)
 
     @property
     def current(self) -> RunTerms[S]:
         """The terms that `Agent.override` puts in place of these; without it, these."""
-        others = (OVERRIDES.get() or {}).get(self.origin)
-        if others is None:
+        override = (OVERRIDES.get() or {}).get(self.resources)
+        if override is None:
             return self
-        return others if self is self.origin else others.kept_in(self.shared)
+        return override.by if self is override.own else override.by.evolved(shared=self.shared)
 
     def _revision(self) -> str:
         """Return the revision of the code that runs on these terms: see `stores.revision_of`."""
-        if self.origin is not self:
-            return self.origin.revision()
         options, calls = self.options, self._callbacks
         return stores.revision_of(
             self.graph,
@@ -272,17 +290,6 @@ class RunTerms(Generic[S]):
         """Return the options of a call, without those that a test overrides, and with its deps."""
         own = {name: value for name, value in given.items() if name not in self.overridden}
         return {**own, **self.test_deps}
-
-    def in_chat(self, setup: Setup, so_far: ChatSoFar) -> RunTerms[S]:
-        """Return these terms for one question of a chat.
-
-        Args:
-            setup: the setup of the question's run.
-            so_far: the earlier runs of the chat.
-        """
-        terms = copy(self)
-        terms.setup, terms.chat = setup, so_far
-        return terms
 
     def ports(self, store: Store, added: Sequence[AnyTool] = (), deps: object = None) -> Ports[S]:
         """Return the ports of one run: the store, models, tools and functions that its driver uses.
@@ -306,7 +313,7 @@ class RunTerms(Generic[S]):
             children=self.resources.children,
             gates=self._gates,
             own=self._own_gates,
-            state_type=self._state_type,
+            state_type=self.state_type,
             kept=type(store) is not MemoryStore,
             secret=self.secret,
             step_s=self.options.step_timeout_s,
@@ -328,15 +335,6 @@ class RunTerms(Generic[S]):
         """
         check_deps(self.deps_needs, given, repr(self.graph.name), refused=self._refuses_deps)
 
-    def refuse_undeclared_deps(self) -> None:
-        """Refuse an agent without a `deps_type` of which a part reads `deps`.
-
-        Raises:
-            ConfigError: naming the first such part, and the type.
-        """
-        self._refuses_deps = True
-        refuse_undeclared(self.deps_needs, self.graph.name)
-
     def run_sync(self, ask: Callable[[], Awaitable[T]], instead: str) -> T:
         """Call and await `ask` in a new event loop, close its resources, and return its result.
 
@@ -353,22 +351,14 @@ class RunTerms(Generic[S]):
 
         return run_sync(closing(), instead)
 
-    def check_start(self, state: object, *, kept: bool) -> None:
-        """Refuse a run whose state has the wrong type, or whose child runs would nest too deep.
-
-        Args:
-            state: the initial state of the run.
-            kept: whether the store writes the journal to disk, with the state in it.
+    def check_state(self, state: object, *, kept: bool) -> None:
+        """Refuse a run that begins with a state of the wrong type, which may have to be `kept`.
 
         Raises:
-            ConfigError: the state or a stored part of it has the wrong type, or the nesting is too
-                deep.
+            ConfigError: the state or a stored part of it has the wrong type.
         """
-        if state is not None or self._state_type is not None:
-            place = f"a run of graph {self.graph.name!r} begins with"
-            check_state(state, self._state_type, place, kept=kept)
-        if self.nesting.problem:
-            raise ConfigError(self.nesting.problem)
+        place = f"a run of graph {self.graph.name!r} begins with"
+        check_state(state, self.state_type, place, kept=kept)
 
     async def aclose(self, *, shared: bool = True) -> None:
         """Close the store and the model connections; a later run opens them again.
@@ -384,12 +374,23 @@ class RunTerms(Generic[S]):
             for resource in reversed(self.to_close if shared else self.own_to_close):
                 closing.push_async_callback(resource.aclose, given=shared)
 
-    def _refuse_unsigned(self) -> None:
-        """Refuse sub-agents that require signed approvals if there is no secret to sign them."""
-        children = self.resources.children.items()
-        unsigned = [name for name, plan in children if plan.opener.terms.is_signed]
-        if unsigned and self.secret is None:
-            raise ConfigError(
-                f"agent {unsigned[0]!r} takes signed approvals only, and a child run takes the "
-                "approvals of its parent. Fix: give `approval_secret` to the parent, too."
-            )
+
+def _to_close(
+    options: Options, resources: AgentResources, base: RunTerms[Any] | None
+) -> tuple[SharedResources, tuple[SharedResources, ...], tuple[SharedResources, ...]]:
+    """Return what the runs share; this with what child runs share; and what of it is their own."""
+    if base is not None:
+        return base.shared, base.to_close, base.own_to_close
+    kept = dict.fromkeys([tool.kept_open for tool in resources.toolbox.tools if tool.kept_open])
+    shared = SharedResources(options.store, resources.models, resources.named, [*kept])
+    below = [plan.opener.terms.to_close for plan in resources.children.values()]
+    made = [plan.opener.terms.own_to_close for plan in resources.made]
+    to_close = dict.fromkeys([*chain.from_iterable(below), shared])
+    return shared, (*to_close,), (*chain.from_iterable(made), shared)
+
+
+class Override(NamedTuple):
+    """The terms of an agent, and those by which a test replaces them."""
+
+    own: RunTerms[Any]
+    by: RunTerms[Any]

@@ -21,10 +21,10 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..agent import Runs, root_of
+from ..agent import Runs
 from ..errors import ConfigError, StoreError, nearest
 from ..policy import Approval
-from ..stores import Ask, Mailbox, shown_address
+from ..stores import Ask, Mailbox, root_of, shown_address
 from .ask_at_terminal import json_object
 from .display import ask_text
 from .errors import Status, tell_error

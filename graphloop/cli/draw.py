@@ -24,11 +24,11 @@ from typing import Annotated, Any, Final, TypeAlias
 import typer
 from msgspec.structs import replace
 
-from ..agent import Agent, Graph, Tools, graph_of, path_key, root_of, split_tools, typed
+from ..agent import Agent, Graph, Tools, graph_of, path_key, split_tools
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
 from ..run import Run
-from ..stores import Store
+from ..stores import Store, root_of, typed
 from ..views import (
     THEMES,
     Marks,

@@ -17,8 +17,8 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ..agent import fork_run
 from ..events import Decided
+from ..stores import fork_run
 from .errors import Status, tell_error
 from .modules import register
 from .options import Registers, RunId, StorePath, TargetOption, Text

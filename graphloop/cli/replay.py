@@ -24,7 +24,7 @@ import typer
 from msgspec import to_builtins
 from pydantic_core import to_jsonable_python
 
-from ..agent import Graph, typed
+from ..agent import Graph
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import (
@@ -52,7 +52,7 @@ from ..events import (
 from ..questions import pending_of
 from ..replay import JudgedCall, judged_steps
 from ..run import Run
-from ..stores import Codec
+from ..stores import Codec, typed
 from ..values import (
     AssistantMessage,
     SystemMessage,

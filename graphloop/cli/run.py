@@ -58,10 +58,10 @@ from typing import Annotated, Any, Final, TypeAlias, cast
 import typer
 from msgspec.json import encode
 
-from ..agent import Agent, RunOptions, RunStream
+from ..agent import Agent, RunOptions, RunStream, RunTerms
 from ..errors import ConfigError
 from ..proofs import Bound, result_data
-from ..providers import Access, Provider, resolve, usual_model
+from ..providers import Provider, resolve, usual_model
 from ..testing import recorded
 from .ask_at_terminal import with_approver
 from .display import display_for
@@ -292,14 +292,9 @@ def recorded_model(
     if not file.endswith((".yaml", ".yml")):
         raise ConfigError(f"--record: expected a .yaml file, found {file!r}. Fix: name one.")
     if provider is None and isinstance(loaded.ready, Agent):
-        given = loaded.ready.options
-        access: Access = {
-            "api_key": given.get("api_key"),
-            "base_url": given.get("base_url"),
-            "headers": given.get("headers"),
-            "query": given.get("query"),
-        }
-        provider = resolve(loaded.ready.model, environ=os.environ, **access)
+        terms = loaded.ready.as_tool(name="recorded").opener.terms
+        assert isinstance(terms, RunTerms), "an agent's runs start with terms of its own"
+        provider = terms.resources.models[terms.resources.label]  # With the agent's access to it.
     if provider is None:
         raise ConfigError(
             f"--record: expected a target that asks one model, and {loaded.place} asks none, or "

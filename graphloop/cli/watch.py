@@ -22,11 +22,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..agent import Graph, typed
+from ..agent import Graph
 from ..errors import ConfigError, GraphloopError
 from ..questions import Pending, pending_of
 from ..replay import replay
-from ..stores import RELEASED_AS, Ask, Catalog, Store
+from ..stores import RELEASED_AS, Ask, Catalog, Store, typed
 from .display import ask_text
 from .errors import Status, tell_error
 from .modules import register

@@ -198,7 +198,7 @@ class Dbos:
     async def _leg(self, run_id: str) -> Driven:
         """Drive a run as far as it goes; a run that is not driven is found by a look."""
         wait_s = self._legs.wait_s(run_id)
-        if self._legs.stopping or wait_s > PATIENCE_S:
+        if self._legs.stopped.is_set() or wait_s > PATIENCE_S:
             return "again"
         await asyncio.sleep(wait_s)
         task = self._legs.start(run_id)

@@ -38,7 +38,7 @@ class Legs:
     Attributes:
         are_short: whether the engine may have more runs than slots, as it tells after a look.
         freed: is set when a leg ends while slots are short.
-        stopping: whether the worker takes no more runs; an engine then starts no leg.
+        stopped: is set when the worker takes no more runs; an engine then starts no leg.
     """
 
     def __init__(  # noqa: PLR0913 - the terms of a worker
@@ -59,7 +59,7 @@ class Legs:
         self.pinned = pinned
         self.are_short = False
         self.freed = asyncio.Event()
-        self.stopping = False
+        self.stopped = asyncio.Event()
         self._room = asyncio.Semaphore(slots)
         self._drive = drive
         self._poll_s = poll_s

@@ -77,7 +77,7 @@ class Pull:
             except StoreError as error:
                 LOG.warning("a worker cannot look for waiting runs: %s", error)
                 return
-            if legs.stopping:  # Since the store was asked.
+            if legs.stopped.is_set():  # Since the store was asked.
                 return
             found |= {run_id: self._found.get(run_id, now) for run_id in waiting}
             due = [run_id for run_id in waiting if now - found[run_id] >= self._patience_s]

@@ -194,7 +194,7 @@ class TemporalIo:
         if wait_s > PATIENCE_S:
             return "again"
         await asyncio.sleep(wait_s)
-        if self._legs.stopping:
+        if self._legs.stopped.is_set():
             return "again"
         task = self._legs.start(run_id)
         while not task.done():

@@ -18,9 +18,8 @@ from ..events import Event, Resumed
 from ..graph import NodeGraph
 from ..replay import replay_steps
 from ..run import Run
-from ..states import known_state_type
 from ..step import Step
-from ..stores import typed_events
+from ..stores import typed
 from ..values import Reply
 from ..views import child_graphs
 from .attributes import Attributes
@@ -224,7 +223,7 @@ def _merged_steps(
     """Yield the steps of a run and of its child runs in the order in which they happened."""
     known = {child[:2]: child.graph for child in child_graphs(graph)} if journals else {}
     feeds: dict[str, _Feed] = {}
-    for step in replay_steps(graph, typed_events(known_state_type(graph), events)):
+    for step in replay_steps(graph, typed(graph, events)):
         for feed in feeds.values():
             yield from feed.until(step.run.at, resumed=isinstance(step.event, Resumed))
         yield step, graph, path

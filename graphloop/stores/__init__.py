@@ -8,8 +8,9 @@ Start with `base.py`, then `memory.py`.
 from typing import TYPE_CHECKING
 
 from ..lazy import front_door
-from .backlog import Backlog, QueueLimits, Submission
+from .backlog import Backlog, QueueLimits, Submission, enlist
 from .base import (
+    OVER,
     Ask,
     Catalog,
     Change,
@@ -29,25 +30,27 @@ from .base import (
 )
 from .codec import Codec, typed_events
 from .journals import (
-    OVER,
     RELEASED_AS,
-    CommandKind,
-    RunCommand,
-    commands_in,
-    fork,
     graph_name_of,
-    has_run,
-    is_command,
-    keep_all,
-    paged,
-    parent_of,
     renamed,
-    those_of,
-    those_within,
+    revisions_in,
+    state_after,
+    typed,
     why_ended,
 )
+from .mailbox import CommandKind, RunCommand, commands_in, is_command
 from .memory import MemoryStore, running_loop
 from .round_trip import check_callback_answer, check_state
+from .run_ids import (
+    check_run_id,
+    has_run,
+    paged,
+    parent_of,
+    path_of,
+    root_of,
+    those_of,
+    those_within,
+)
 
 if TYPE_CHECKING:
     from .diagnosis import (
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
         diagnosed,
         metrics_text,
     )
+    from .forking import fork_run, keep_all
     from .jsonl import LOCK, SUFFIX, JsonlStore
     from .opening import has_scheme, open_store, shown_address
     from .postgres import PostgresStore
@@ -108,10 +112,12 @@ __all__ = [
     "Wakes",
     "age_text",
     "check_callback_answer",
+    "check_run_id",
     "check_state",
     "commands_in",
     "diagnosed",
-    "fork",
+    "enlist",
+    "fork_run",
     "graph_name_of",
     "has_run",
     "has_scheme",
@@ -121,12 +127,17 @@ __all__ = [
     "open_store",
     "paged",
     "parent_of",
+    "path_of",
     "renamed",
     "revision_of",
+    "revisions_in",
+    "root_of",
     "running_loop",
     "shown_address",
+    "state_after",
     "those_of",
     "those_within",
+    "typed",
     "typed_events",
     "why_ended",
 ]
@@ -140,6 +151,7 @@ __getattr__ = front_door(
             "WaitingRuns",
             *("age_text", "diagnosed", "metrics_text"),
         ),
+        ".forking": ("fork_run", "keep_all"),
         ".jsonl": (
             "JsonlStore",
             "LOCK",

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import inf
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import Final, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-from ..errors import ConfigError, QueueFull
+from ..errors import ConfigError, QueueFull, StoreError
 from ..events import Started
+from ..spending import whole_number
+from .base import Ask, Refusal, Store
+from .run_ids import has_run
 
 __all__ = [
     "Backlog",
@@ -18,10 +21,17 @@ __all__ = [
     "QueueLimits",
     "Submission",
     "UnderWay",
+    "enlist",
+    "has_refused",
     "in_turn",
     "places_wanted",
+    "refusals_after",
     "refuse_full",
+    "wake_at",
 ]
+
+
+PRIORITY_MAX: Final = 100
 
 
 class Submission(Struct, frozen=True, gc=False):
@@ -39,6 +49,23 @@ class Submission(Struct, frozen=True, gc=False):
     priority: int = 0
     deadline_s: float | None = None
     queue: str = "default"
+
+    def check(self) -> None:
+        """Refuse a place that no store has.
+
+        Raises:
+            ConfigError: the priority, the queue or the deadline is invalid.
+        """
+        whole_number("priority", self.priority, least=-PRIORITY_MAX)
+        if self.priority > PRIORITY_MAX:
+            raise ConfigError(
+                f"`priority`: expected at most {PRIORITY_MAX}, found {self.priority}."
+            )
+        if not self.queue:
+            raise ConfigError("`queue`: expected a name, found ''. Fix: leave it out.")
+        deadline_s = self.deadline_s
+        if deadline_s is not None and not 0 < deadline_s < inf:
+            raise ConfigError(f"`deadline_s`: expected a positive number, found {deadline_s!r}.")
 
 
 class QueueLimits(Struct, frozen=True, kw_only=True):
@@ -75,7 +102,7 @@ class Backlog(Protocol):
 
     async def ready(
         self,
-        graphs: Collection[str],
+        agents: Collection[str],
         limit: int,
         *,
         revisions: Collection[str] = (),
@@ -90,7 +117,7 @@ class Backlog(Protocol):
         callers do no harm.
 
         Args:
-            graphs: the names of the graphs whose runs and placed children the caller can drive.
+            agents: the names of the agents whose runs and placed children the caller can drive.
             limit: the maximum number of ids.
             revisions: the revisions of the caller's code; without any, no blocked run waits.
             queue: the queue of the wanted runs; None for any. Of a queue that has all the runs
@@ -230,3 +257,66 @@ def refuse_full(run_id: str, queue: str, running: int | None, under_way: int) ->
             f"run {run_id!r} waits: queue {queue!r} has {under_way} run(s) under way, of at most "
             f"{running}. Fix: drive it later, or raise `running` of the queue."
         )
+
+
+def refusals_after(kept: Iterable[Refusal], refusal: Refusal) -> tuple[Refusal, ...]:
+    """Return the refusals of a run with this one as the last; each code has one."""
+    return (*[one for one in kept if one.revision != refusal.revision], refusal)
+
+
+def has_refused(refusals: Iterable[Refusal], revisions: Collection[str]) -> bool:
+    """Whether code of one of these revisions has refused a run."""
+    return any(one.revision in revisions for one in refusals)
+
+
+def wake_at(asks: Iterable[Ask], now: float, wake_s: float | None) -> float | None:
+    """Return the time at which a driver has to look at a parked run; None for never.
+
+    It is the time at which the first question expires, or `wake_s` seconds from `now`.
+    """
+    times = [ask.expires_at for ask in asks if ask.expires_at is not None]
+    return min([*times, *(() if wake_s is None else (now + wake_s,))], default=None)
+
+
+async def enlist(store: Store, started: Started, place: Submission) -> None:
+    """Save the first event of a submitted run with its place, unless the store has both.
+
+    Raises:
+        ConfigError: the place is invalid, the store has no line of runs for it, or the run id has
+            another question.
+    """
+    place.check()
+    try:
+        if isinstance(store, Backlog):
+            await store.enlist(started, place)
+        elif place == Submission():
+            await store.append(started.run_id, 1, started)
+        else:
+            raise ConfigError(
+                "`tenant`, `priority`, `deadline_s` and `queue`: expected a store that workers "
+                f"share, found {store!r}. Fix: keep the runs in a database, store='runs.db'."
+            )
+    except StoreError:
+        if not await _is_submitted(store, started):
+            raise
+
+
+async def _is_submitted(store: Store, started: Started) -> bool:
+    """Whether a store has a run with this id and this question already.
+
+    Raises:
+        ConfigError: the run with this id has another question.
+    """
+    if not await has_run(store, started.run_id):
+        return False
+    first = (await store.load(started.run_id))[0]
+    same = isinstance(first, Started) and (first.graph, [*first.messages]) == (
+        started.graph,
+        [*started.messages],
+    )
+    if not same:
+        raise ConfigError(
+            f"`run_id`: expected an id that no other question has, found {started.run_id!r}, "
+            "whose run was asked something else. Fix: give another id."
+        )
+    return True

@@ -11,13 +11,14 @@ operator surveys, and the room `engines` that of a database that tells an engine
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
-from typing import Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Final, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from msgspec import Struct
 
 from ..events import Event
 
 __all__ = [
+    "OVER",
     "Ask",
     "Bulk",
     "Catalog",
@@ -43,6 +44,8 @@ ReleaseStatus: TypeAlias = Literal[
     "parked", "interrupted", "blocked", "done", "failed", "cancelled"
 ]
 RunStatus: TypeAlias = Literal["ready", "running"] | ReleaseStatus
+OVER: Final = frozenset[RunStatus]({"done", "failed", "cancelled"})
+"""The statuses of runs that have ended."""
 Posted: TypeAlias = Literal["accepted", "duplicate", "answered"]
 Change: TypeAlias = Callable[[Mapping[str, float], float], tuple[Mapping[str, float], T]]
 
@@ -109,8 +112,8 @@ class RunRecord(Struct, frozen=True):
         refusals: why a blocked run is blocked, by each revision of code; the latest is the last.
         remaining_s: the seconds until the run's deadline by the store's clock, when the record was
             read; None for a run without a deadline.
-        revision: the first revision of code that the run's journal tells, in `Resumed`: of the code
-            that began a submitted run; of a placed child run, its root's; empty if none is told.
+        revision: the first revision of code that the run's journal tells: of the code that began
+            the run; of a placed child run, its root's; empty if none is told.
         queue: the queue in which the run waits.
         ending: why the run ended, such as `budget (budget.tool_calls)` or `ProviderError: …`; empty
             for a run that just completed, or is not over.

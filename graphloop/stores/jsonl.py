@@ -26,8 +26,9 @@ from .beginnings import Beginnings
 from .blobs import BlobFiles
 from .codec import Codec
 from .file_lock import locked
-from .journals import out_of_order, unknown_run
+from .journals import out_of_order
 from .memory import Claims
+from .run_ids import unknown_run
 from .run_lock import lock_run
 
 __all__ = ["LOCK", "SUFFIX", "JsonlStore"]

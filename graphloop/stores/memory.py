@@ -16,22 +16,21 @@ from msgspec.structs import replace
 
 from ..errors import RunBusy, StoreError, UnknownRun
 from ..events import Event, Started
-from .backlog import PlaceInLine, QueueLimits, Submission, UnderWay, in_turn, refuse_full
-from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
-from .journals import (
-    above,
-    graph_name_of,
+from .backlog import (
+    PlaceInLine,
+    QueueLimits,
+    Submission,
+    UnderWay,
     has_refused,
-    is_command,
-    is_within,
-    news_key,
-    out_of_order,
-    parent_of,
+    in_turn,
     refusals_after,
-    revision_in,
-    tells_parent,
+    refuse_full,
     wake_at,
 )
+from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
+from .journals import graph_name_of, out_of_order, revision_in
+from .mailbox import is_command, news_key, tells_parent
+from .run_ids import above, is_within, parent_of
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 
@@ -269,7 +268,7 @@ class MemoryStore:
 
     async def ready(
         self,
-        graphs: Collection[str],
+        agents: Collection[str],
         limit: int,
         *,
         revisions: Collection[str] = (),
@@ -287,7 +286,7 @@ class MemoryStore:
                 *(kept.updated_at, run_id, kept.place.queue, kept.place.tenant),
             )
             for run_id, kept in self._runs().items()
-            if self._agent(run_id) in graphs
+            if self._agent(run_id) in agents
             if queue in (None, kept.place.queue)
             if not pinned or self._revision(run_id) in ("", *revisions)
             if (status := self._status(run_id, kept)) in {"interrupted", "ready"}

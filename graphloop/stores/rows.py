@@ -11,12 +11,13 @@ from msgspec.json import Decoder
 
 from ..errors import Fenced, StoreError
 from ..events import Event
-from .backlog import Submission
+from .backlog import Submission, wake_at
 from .base import Ask, Posted, Refusal, ReleaseStatus, RunRecord
 from .beginnings import Beginnings
 from .blobs import ReadBlob
 from .codec import Codec
-from .journals import graph_name_of, is_within, parent_of, revision_in, wake_at
+from .journals import graph_name_of, revision_in
+from .run_ids import is_within, parent_of
 
 __all__ = [
     "NAMED_MAX",

@@ -70,7 +70,7 @@ def deps_of_context(annotation: object, context: type) -> tuple[bool, object]:
     return True, object if reads_none else kind
 
 
-def deps_wanted(function: Callable[..., object], context: type, place: int = 0) -> object:
+def deps_wanted(function: Callable[..., object], context: type | None, place: int = 0) -> object:
     """Return the type of dependencies that a function expects of its context; `object` for none.
 
     A type that is not found at runtime, such as an import for type checkers alone, is returned as
@@ -78,21 +78,31 @@ def deps_wanted(function: Callable[..., object], context: type, place: int = 0) 
 
     Args:
         function: a function of the caller.
-        context: the class of the context.
-        place: the place of the context among the function's parameters.
+        context: the class of the context; None for a function that gets the dependencies alone.
+        place: the place of either among the function's parameters.
     """
     try:
         parameters = (*inspect.signature(function).parameters.values(),)
     except (TypeError, ValueError):
         return object  # Some builtins have no readable signature.
-    if place >= len(parameters):
+    if place >= len(parameters) or parameters[place].kind is inspect.Parameter.VAR_POSITIONAL:
         return object
     holder = types.SimpleNamespace(__annotations__={"context": parameters[place].annotation})
     try:
         hints = typing.get_type_hints(holder, globalns=_names_known_to(function))
     except (NameError, AttributeError, SyntaxError, TypeError):
         return _unresolved(str(parameters[place].annotation), context)
+    if context is None:
+        return _alone(hints["context"])
     return deps_of_context(hints["context"], context)[1]
+
+
+def _alone(kind: object) -> object:
+    """Return the type of a parameter for dependencies; `object` if it may be None, or is untold."""
+    is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
+    may_be_none = types.NoneType in (typing.get_args(kind) if is_union else (kind,))
+    is_untold = kind in (typing.Any, inspect.Parameter.empty) or isinstance(kind, typing.TypeVar)
+    return object if may_be_none or is_untold else kind
 
 
 def _names_known_to(function: Callable[..., object]) -> dict[str, object]:
@@ -101,9 +111,11 @@ def _names_known_to(function: Callable[..., object]) -> dict[str, object]:
     return getattr(called, "__globals__", {})
 
 
-def _unresolved(annotation: str, context: type) -> object:
+def _unresolved(annotation: str, context: type | None) -> object:
     """Return the name of the dependencies in an annotation that cannot be resolved."""
     text = re.sub(r"ForwardRef\(|[)'\"]", "", annotation)
+    if context is None:
+        return object if re.search(r"\b(None|Optional)\b", text) else text
     named = re.search(rf"\b{context.__name__}\b(?:\[(.+)\])?", text)
     if named is None:
         return text

@@ -232,10 +232,9 @@ class Topology(Graph[S]):
             merged.setdefault("instructions", self.document.instructions)
         merged["callbacks"] = {**self._called_functions(), **(options.get("callbacks") or {})}
         terms = super()._terms(merged, own_gates or self._own_gates())
-        for name, agent in agents.items():
-            if not self._has_model(name):
-                terms.own_to_close += agent.opener.terms.own_to_close
-        return terms
+        made = [agent for name, agent in agents.items() if not self._has_model(name)]
+        theirs = [one for agent in made for one in agent.opener.terms.own_to_close]
+        return terms.evolved(own_to_close=(*terms.own_to_close, *theirs))
 
     def _own_gates(self) -> Policy | None:
         """Return a policy of the gates' conditional rules and predicates; None without such rules.

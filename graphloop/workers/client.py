@@ -16,12 +16,12 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, NamedTuple, final, overload
+from typing import Any, Literal, NamedTuple, final, overload
 from uuid import uuid4
 
 from msgspec import Struct
 
-from ..agent import Runs, StoreInput, approval_from
+from ..agent import StoredRuns, StoreInput, approval_from
 from ..errors import ConfigError
 from ..events import ChildEnded, Event, ModelReplied
 from ..policy import Approval, decline
@@ -87,7 +87,7 @@ class Client:
         self._is_own = isinstance(store, str | Path)
         opened = open_store(store) if isinstance(store, str | Path) else store
         self._store, self._mailbox, self._catalog = opened, *_abilities(opened)
-        self._runs = Runs(opened)
+        self._runs: StoredRuns[Any] = StoredRuns(opened)
         self._poll_s = poll_s
 
     def __repr__(self) -> str:

@@ -38,8 +38,8 @@ from ..stores import (
     Wakes,
     commands_in,
     open_store,
+    path_of,
 )
-from .child_legs import resume_child
 from .deltas import StreamedTexts
 
 __all__ = ["Worker"]
@@ -118,7 +118,6 @@ class Worker:
         lanes = [slots if one.slots is None else one.slots for one in (queues or {}).values()]
         self._poll_s = poll_s
         self._deps = deps
-        self._stopped = asyncio.Event()
         self._legs = Legs(
             self._store,
             {name: agent.revision for name, agent in self._agents.items()},
@@ -137,11 +136,12 @@ class Worker:
 
     def stop(self) -> None:
         """Take no more runs, and let `serve` return when those under way have ended or parked."""
-        self._legs.stopping = True
-        self._stopped.set()
+        self._legs.stopped.set()
 
     async def serve(self, *, grace_s: float = 30.0) -> None:
         """Drive waiting runs until `stop`; then give up those that do not end or park in time.
+
+        A worker serves once.
 
         Args:
             grace_s: the seconds that runs under way have after `stop`. Other workers drive the
@@ -151,17 +151,16 @@ class Worker:
             OtherSchema: the store is another version's of graphloop; no run has changed.
             ConfigError: the engine cannot serve.
         """
-        self._legs.stopping = self._stopped.is_set()
         await self._engine.open()
         left_s, deltas = 0.0, self._tell_deltas()
         try:
-            while not self._stopped.is_set():
+            while not self._legs.stopped.is_set():
                 await self._engine.look()
                 await self._pass_on_commands()
                 await self._wait_for_news()
             left_s = grace_s
         finally:
-            self._legs.stopping = True
+            self._legs.stopped.set()
             await self._engine.drain()
             await self._legs.end(left_s)
             await self._engine.close()
@@ -177,7 +176,8 @@ class Worker:
 
     async def _wait_for_news(self) -> None:
         """Wait until `stop`, news of a run, a slot that others wait for, or the next look."""
-        waits: list[Coroutine[Any, Any, object]] = [self._stopped.wait(), self._legs.freed.wait()]
+        legs = self._legs
+        waits: list[Coroutine[Any, Any, object]] = [legs.stopped.wait(), legs.freed.wait()]
         if isinstance(self._store, Wakes):
             waits.append(self._store.woken())
         tasks = [asyncio.ensure_future(one) for one in waits]
@@ -197,9 +197,8 @@ class Worker:
         agent = self._agents.get(await self._legs.agent_of(record))
         if agent is None:
             return "blocked"
-        is_child = root != run_id
         remaining_s = math.inf if record.remaining_s is None else record.remaining_s
-        path = run_id[len(root) + 1 :] + "/" if is_child else ""
+        path = "".join([key + "/" for key in path_of(run_id)])
         late: dict[str, bool | Approval] = {
             path + ask.key: decline(LATE)
             for ask in record.asks
@@ -209,11 +208,7 @@ class Worker:
         deps: Any = {} if self._deps is None else {"deps": self._deps(root)}
         try:
             runs = agent.runs(self._store, fleet=self._fleet)
-            if is_child:
-                terms = runs.terms_in(self._store, run_id)
-                stream = resume_child(terms, run_id, late, **deps)
-            else:
-                stream = runs.resume_stream(run_id, approvals=late, **deps)
+            stream = runs.resume_stream(run_id, approvals=late, **deps)
             self._streams[run_id] = stream, set()
             with _ended_after(remaining_s, stream):
                 result = await stream.result()

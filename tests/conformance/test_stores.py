@@ -34,10 +34,11 @@ from graphloop.stores.base import (
     RunStatus,
     Store,
 )
-from graphloop.stores.journals import fork, those_of
+from graphloop.stores.forking import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.postgres import PostgresStore
+from graphloop.stores.run_ids import those_of
 from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.values import UserMessage, evolve
 from tests.postgres_server import database, emptied, set_clock

@@ -31,9 +31,9 @@ from ..inputs import (
     messages_of,
     refuse_blank,
 )
-from ..journals import waiting
 from ..options import reject_unknown_options
 from ..result import RunHandle
+from ..resumption import waiting
 from ..starting import for_call, resume_run, start_run
 from ..terms import RunTerms
 from .chain import Chain, Question
@@ -133,7 +133,7 @@ class Asking(Struct, frozen=True):
         number = 1 if last is None else last.number + 1
         before = await self._before(last)
         setup = self._setup(asked_on.setup, before)
-        terms = asked_on.in_chat(setup, before)
+        terms = asked_on.evolved(setup=setup, chat=before)
         history: History[Message] = History()
         if last is not None:
             history = last.conversation(asked_on.options.instructions)

@@ -34,10 +34,19 @@ from ...replay import journal_happenings
 from ...rules import Monitor, TemporalRule
 from ...run import Ending, EndReason, History, Record, Run
 from ...spending import ChatSoFar, Spent
-from ...stores import OVER, Catalog, Leases, Store, has_run, keep_all, renamed, those_of
+from ...stores import (
+    OVER,
+    Catalog,
+    Leases,
+    Store,
+    has_run,
+    keep_all,
+    renamed,
+    state_after,
+    those_of,
+)
 from ...values import AssistantMessage, Message, SystemMessage, TextPart, UserMessage, evolve
 from ..final_answer import FINAL_ANSWER
-from ..journals import state_after
 
 __all__ = ["Chain", "Question"]
 

@@ -22,13 +22,13 @@ from typing_extensions import TypeVar
 from ...errors import ConfigError, StoreError
 from ...rules import Rules, TemporalRule
 from ...spending import Budget, Spent
-from ...stores import MemoryStore, Store
+from ...stores import MemoryStore, Store, check_run_id
 from ...values import Message
 from ..inherited_limits import inherited_rules
-from ..inputs import ChatInput, check_run_id
-from ..journals import waiting
+from ..inputs import ChatInput
 from ..options import reject_unknown_options
 from ..result import OutputT_co, RunHandle, RunResult
+from ..resumption import waiting
 from ..runs import Questions, StoreInput
 from ..stream import RunStream
 from ..terms import RunTerms, SharedResources
@@ -101,7 +101,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
             if self._owns_store
             else terms.shared
         )
-        self._terms = terms.kept_in(self._shared)
+        self._terms = terms.evolved(shared=self._shared)
         rules: tuple[TemporalRule, ...] = ()
         if "rules" in options:
             # The graph of an agent has no rules of its own: these are the rules of the chat alone.

@@ -27,11 +27,12 @@ from msgspec import Struct
 from msgspec.json import encode
 
 from ...errors import StoreError, UnknownRun
-from ..backlog import QueueLimits, Submission
+from ..backlog import QueueLimits, Submission, refusals_after
 from ..base import Posted, RunStatus
-from ..journals import above, news_key, refusals_after, tells_parent
+from ..mailbox import news_key, tells_parent
 from ..memory import Claims
 from ..rows import LeftAs, fenced, refusals_in, said_before
+from ..run_ids import above
 from .jobs import Asking
 from .link import SqlLink
 

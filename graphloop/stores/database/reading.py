@@ -15,7 +15,7 @@ from msgspec.json import Decoder
 from ...errors import UnknownRun
 from ..base import RunRecord, RunStatus
 from ..diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
-from ..journals import COMMANDS_FROM, COMMANDS_UPTO
+from ..mailbox import COMMANDS_FROM, COMMANDS_UPTO
 from ..rows import NAMED_MAX, reason_in, records_of, within_bounds
 from .link import SqlLink
 

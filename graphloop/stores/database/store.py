@@ -40,7 +40,7 @@ T = TypeVar("T")
 class Look(Struct, frozen=True):
     """A look for runs that wait for a driver; see `Backlog.ready`."""
 
-    graphs: Collection[str]
+    agents: Collection[str]
     limit: int
     revisions: Collection[str]
     queue: str | None
@@ -309,7 +309,7 @@ class DatabaseStore(Generic[L]):
 
     async def ready(
         self,
-        graphs: Collection[str],
+        agents: Collection[str],
         limit: int,
         *,
         revisions: Collection[str] = (),
@@ -317,7 +317,7 @@ class DatabaseStore(Generic[L]):
         pinned: bool = False,
     ) -> Sequence[str]:
         """Return ids of runs that a driver could take further now, at most `limit`."""
-        look, dialect = Look(graphs, limit, revisions, queue, pinned), self._dialect
+        look, dialect = Look(agents, limit, revisions, queue, pinned), self._dialect
         if dialect.is_look_written:
             return await self._write(
                 None, asks=lambda link: later(partial(dialect.ready, link, look))

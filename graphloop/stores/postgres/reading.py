@@ -57,7 +57,7 @@ HEADS: Final[LiteralString] = (
     f"WHERE {WAITS} AND queue = line.queue AND agent = line.agent AND tenant = line.tenant "
     f"AND {MINE} ORDER BY band, priority DESC, updated, run_id LIMIT 1) h "
     "LEFT JOIN busy USING(queue, tenant) LEFT JOIN open ON name = queue "
-    "WHERE agent = ANY(%(graphs)s) AND coalesce(open.runs, 1) > 0) lines) tenants), "
+    "WHERE agent = ANY(%(agents)s) AND coalesce(open.runs, 1) > 0) lines) tenants), "
 )
 FOUND: Final[LiteralString] = (
     f"found AS (SELECT r.* FROM head CROSS JOIN LATERAL (SELECT {COLUMNS} FROM run "
@@ -65,10 +65,10 @@ FOUND: Final[LiteralString] = (
     f"AND {MINE} ORDER BY band, priority DESC, updated, run_id LIMIT %(limit)s + 1 - place) r "
     "WHERE place <= %(limit)s UNION ALL SELECT number, queue, tenant, least(band, 1), priority, "
     "updated, run_id FROM run WHERE wake_at <= now_s() AND status IN('parked', 'ready') "
-    "AND owner IS NULL AND begun AND agent <> '' AND agent = ANY(%(graphs)s) "
+    "AND owner IS NULL AND begun AND agent <> '' AND agent = ANY(%(agents)s) "
     f"AND queue = coalesce(%(queue)s, queue) AND {MINE} "
     f"UNION ALL SELECT {COLUMNS} FROM run WHERE status = 'blocked' AND owner IS NULL AND begun "
-    "AND agent <> '' AND agent = ANY(%(graphs)s) AND %(revisions)s::text[] <> '{}' "
+    "AND agent <> '' AND agent = ANY(%(agents)s) AND %(revisions)s::text[] <> '{}' "
     f"AND queue = coalesce(%(queue)s, queue) AND {MINE} AND NOT EXISTS(SELECT 1 "
     "FROM unnest(%(revisions)s::text[]) r WHERE strpos(refusals, r) > 0)), "
     # A run may wait for two reasons: for an answer that came, and for a time that has come.
@@ -133,7 +133,7 @@ def _blob(link: PostgresLink, known: dict[str, bytes], digest: str) -> bytes:
 def ready(link: PostgresLink, look: Look) -> list[str]:
     """Free the runs of dead workers, and return ids of runs that wait for a driver."""
     given = {
-        "graphs": [link.name_of(graph) for graph in look.graphs],
+        "agents": [link.name_of(agent) for agent in look.agents],
         "limit": look.limit,
         "revisions": [*look.revisions],
         "queue": None if look.queue is None else link.name_of(look.queue),

@@ -43,11 +43,11 @@ OWNED: Final = (
 )
 DUE: Final = (
     f"SELECT {PLACES} FROM run INDEXED BY run_wake WHERE wake_at <= ? "  # noqa: S608
-    "AND status IN('parked', 'ready') AND owner IS NULL AND agent IN({graphs}) AND {mine}"
+    "AND status IN('parked', 'ready') AND owner IS NULL AND agent IN({agents}) AND {mine}"
 )
 BLOCKED: Final = (
     f"SELECT {PLACES} FROM run INDEXED BY run_blocked WHERE status = 'blocked' "  # noqa: S608
-    "AND owner IS NULL AND agent IN({graphs}) AND {mine} AND {fit}"
+    "AND owner IS NULL AND agent IN({agents}) AND {mine} AND {fit}"
 )
 WEIGHTS: Final = Decoder(dict[str, float])
 
@@ -95,18 +95,18 @@ def ready(link: SqliteLink, look: Look) -> list[str]:
     waiting = [
         place._replace(band=0)
         for place, agent, revision, is_left in owned
-        if is_left and agent in look.graphs
+        if is_left and agent in look.agents
         if not look.pinned or revision in ("", *look.revisions)
     ]
-    marks = ", ".join("?" * len(look.graphs))
+    marks = ", ".join("?" * len(look.agents))
     own = tuple(look.revisions) if look.pinned else ()
     mine = f"revision IN('', {', '.join('?' * len(own))})" if look.pinned else "true"
-    due = link.execute(DUE.format(graphs=marks, mine=mine), (now, *look.graphs, *own))
+    due = link.execute(DUE.format(agents=marks, mine=mine), (now, *look.agents, *own))
     waiting += [PlaceInLine(1, *place) for _, *place in due]
     if look.revisions:
         fit = " AND ".join(["instr(refusals, ?) = 0"] * len(look.revisions))
-        blocked = BLOCKED.format(graphs=marks, mine=mine, fit=fit)
-        rows = link.execute(blocked, (*look.graphs, *own, *look.revisions))
+        blocked = BLOCKED.format(agents=marks, mine=mine, fit=fit)
+        rows = link.execute(blocked, (*look.agents, *own, *look.revisions))
         waiting += [PlaceInLine(*row) for row in rows]
     queues = {
         name: QueueLimits(running=running, weights=WEIGHTS.decode(weights))
@@ -116,7 +116,7 @@ def ready(link: SqliteLink, look: Look) -> list[str]:
     heads = [
         (line, PlaceInLine(*row))
         for line in _lines(link, look.queue)
-        if line[1] in look.graphs
+        if line[1] in look.agents
         for row in link.execute(places, (*line, *own, 1))
     ]
     wanted = places_wanted([head for _, head in heads], busy, queues, look.limit)

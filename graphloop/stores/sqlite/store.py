@@ -24,7 +24,7 @@ from ..codec import Codec
 from ..database import DatabaseStore
 from ..database.claims import Holder
 from ..database.store import Dialect
-from ..journals import unknown_run
+from ..run_ids import unknown_run
 from . import leases, operating, reading
 from .schema import Clock, Durability, SqliteLink, open_empty, open_reader
 from .writer import Writer

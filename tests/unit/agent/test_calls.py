@@ -69,13 +69,12 @@ def test_a_call_with_the_same_limit_of_turns_builds_no_graph() -> None:
     """Instructions that name the customer differ in every call."""
     agent = Agent(ScriptedModel(["Hi."] * 3), tools=[look])
     own = agent._terms  # pyright: ignore[reportPrivateUsage]
-    recast = own.recast
-    assert recast is not None
 
     for given in ({"instructions": "For Ada.", "seed": 1}, {"model": ScriptedModel(())}):
-        assert recast(given).graph is agent.graph
-        assert recast(given).resources.toolbox is own.resources.toolbox
-    assert recast({"max_steps": 3}).graph is recast({"max_steps": 3, "seed": 1}).graph
+        assert own.for_call(given).graph is agent.graph
+        assert own.for_call(given).resources.toolbox is own.resources.toolbox
+    limited, seeded = own.for_call({"max_steps": 3}), own.for_call({"max_steps": 3, "seed": 1})
+    assert limited.graph is seeded.graph
 
 
 async def test_every_way_to_start_takes_them() -> None:

@@ -317,6 +317,44 @@ def missing(arguments: object, context: ToolContext) -> bool:
 missing.__annotations__["context"] = "ToolContext[Missing]"
 
 
+def reads_plainly(deps: Desk) -> str:
+    return deps.user
+
+
+def decides(pending: Pending, deps: Desk) -> bool:
+    return True
+
+
+def listens(step: StepResult, deps: Desk) -> None:
+    """Read the deps of a finished turn."""
+
+
+def reads_missing(deps: object) -> str:
+    return f"{deps}"
+
+
+reads_missing.__annotations__["deps"] = "Missing"
+
+
+def reads_perhaps(deps: Desk | None) -> str:
+    return "Be kind."
+
+
+def reads_perhaps_missing(deps: object) -> str:
+    return "Be kind."
+
+
+reads_perhaps_missing.__annotations__["deps"] = "Missing | None"
+
+
+def of_all(*parts: Desk) -> str:
+    return "Be kind."
+
+
+def hears(step: StepResult, times: int = 1) -> None:
+    """Take no second argument of a caller."""
+
+
 @pytest.mark.parametrize(
     ("options", "found"),
     [
@@ -330,6 +368,10 @@ missing.__annotations__["context"] = "ToolContext[Missing]"
         ({"stop_when": [stop.step_count_is(3), reads_stop]}, "function 'reads_stop'"),
         ({"gate": allow("plain", when=reads_call)}, "`gate` function 'reads_call'"),
         ({"gate": allow("plain", when=missing)}, "'missing' reads `deps` of type Missing"),
+        ({"instructions": reads_plainly}, "`instructions` function 'reads_plainly'"),
+        ({"instructions": reads_missing}, "'reads_missing' reads `deps` of type Missing"),
+        ({"approve_tool_call": decides}, "`approve_tool_call` function 'decides'"),
+        ({"on_step_finish": listens}, "`on_step_finish` function 'listens'"),
     ],
 )
 def test_a_function_that_reads_deps_needs_an_agent_or_a_run_with_them(
@@ -352,6 +394,20 @@ def test_a_graph_whose_gate_reads_deps_does_not_start_without_them() -> None:
         graph.run_sync(None, model=model, prompt="go", tools=[plain], gate=gate)
 
     assert [] == model.requests
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        *[
+            {"instructions": said}
+            for said in (reads_perhaps, reads_perhaps_missing, of_all, lambda deps: "Be kind.")
+        ],
+        {"on_step_finish": hears},
+    ],
+)
+def test_functions_whose_types_ask_for_no_deps_need_none(options: Any) -> None:
+    assert "Hi." == Agent(ScriptedModel(["Hi."]), **options).generate_sync("Hello").text
 
 
 def test_functions_that_take_none_as_deps_need_none() -> None:

@@ -10,15 +10,15 @@ from typing import TypeVar
 import pytest
 
 from graphloop import Agent, Approval, EndReason, Graph, Tool, approve, tool
-from graphloop.agent.journals import fork_run
 from graphloop.agent.runs import Runs
-from graphloop.agent.stored_questions import parameters_in
+from graphloop.agent.stored_runs import parameters_in
 from graphloop.effects import IN_WORDS, AskHuman, CallModel
 from graphloop.errors import ConfigError, StoreError, UnknownRun
 from graphloop.events import Setup, Started, Steered
 from graphloop.loop import Standard, standard_edges
 from graphloop.providers.script import Entry
 from graphloop.stores.base import Ask, RunRecord, Store
+from graphloop.stores.forking import fork_run
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite.store import SqliteStore

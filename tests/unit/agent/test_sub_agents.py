@@ -23,9 +23,9 @@ from graphloop.agent.inherited_limits import (
     REASON,
     beyond_watch,
     offered_below,
-    refuse_other_rules,
 )
 from graphloop.agent.options import AgentOptions
+from graphloop.agent.resumption import refuse_other_rules
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.driver.ports import Ports
 from graphloop.effects import StartRun

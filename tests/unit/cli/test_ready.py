@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphloop.cli.errors import Status
+from graphloop.cli.run import recorded_model
+from graphloop.cli.target import load_target
 from tests.unit.cli.command_line import STORE, here, refused, shown, write
 from tests.unit.cli.pay_desk import GATED, GATED_SCRIPT, run_ids
 
@@ -92,6 +94,16 @@ def test_the_key_of_a_fallback_model_is_needed_beside_another_model() -> None:
     message = refused("run", "desk.py", "--model", "ollama:llama", *STORE)
 
     assert "'openai:gpt-5': expected an API key, found none" in message
+
+
+def test_a_recording_asks_with_the_access_that_the_agent_has() -> None:
+    """The key of the agent stands in its file, and in no environment."""
+    write({"own.py": 'from graphloop import Agent\nagent = Agent("openai:gpt-5", api_key="k")\n'})
+
+    model = recorded_model(load_target("own.py"), None, "talk.yaml")
+
+    assert model is not None
+    assert model.label == "openai:gpt-5"
 
 
 def test_the_replies_of_a_ready_agent_are_recorded_and_replayed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -20,10 +21,11 @@ pytestmark = pytest.mark.usefixtures("pay_desk")
 
 
 def listed(*options: str, store: str = "runs.db") -> tuple[str, str]:
-    """Return stdout and stderr of a listing."""
+    """Return stdout and stderr of a listing, with `HASH` for the revision of real code."""
     done = here("runs", "--store", store, *options)
     assert done.returncode == Status.OK
-    return timeless(done.stdout), done.stderr
+    coded = re.sub(r"  (?!0123)[0-9a-f]{12}$", "  HASH", done.stdout, flags=re.MULTILINE)
+    return timeless(coded), done.stderr
 
 
 def test_a_run_is_listed_with_its_questions() -> None:
@@ -33,8 +35,8 @@ def test_a_run_is_listed_with_its_questions() -> None:
     shown("approve", run_id, "c0.1", "--deny", *STORE)
 
     assert listed() == (
-        "RUN       STATUS  GRAPH  EVENTS  UPDATED\n"
-        f"{run_id[:8]}  ready   agent       2  TIME\n"
+        "RUN       STATUS  GRAPH  EVENTS  UPDATED               CODE\n"
+        f"{run_id[:8]}  ready   agent       2  TIME  HASH\n"
         f"{run_id[:8]} waits for c0.0: approval of pay(amount=5)\n"
         f"{run_id[:8]} waits for c0.1: approval of pay(amount=7): denied\n",
         "",
@@ -58,7 +60,7 @@ def test_child_runs_are_listed_below_their_parents() -> None:
     run_id = parked("team")
 
     assert listed()[0].splitlines()[1:] == [
-        f"{run_id[:8]}         parked  desk        2  TIME",
+        f"{run_id[:8]}         parked  desk        2  TIME  HASH",
         f"└ {run_id[:8]}/c0.0  parked  payer       2  TIME",
         f"{run_id[:8]} waits for c0.0/c0.0: approval of payer > pay(amount=5)",
     ]
@@ -126,7 +128,7 @@ def test_an_empty_store_has_no_runs(pay_desk: Path) -> None:
     assert listed(store="runs") == ("", "no runs\n")
 
 
-@pytest.mark.parametrize(("columns", "last"), [(40, "EVENTS"), (80, "UPDATED")])
+@pytest.mark.parametrize(("columns", "last"), [(40, "EVENTS"), (80, "CODE")])
 def test_a_narrow_terminal_has_fewer_columns(columns: int, last: str, pay_desk: Path) -> None:
     run_id = parked("team")
     with Terminal("runs", *STORE, cwd=pay_desk, columns=columns) as terminal:

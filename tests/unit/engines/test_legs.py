@@ -49,7 +49,7 @@ async def test_a_look_that_is_overtaken_by_a_stop_starts_no_leg(
     pull = Pull(legs)
 
     async def answered(free: int, queue: str | None = None) -> Sequence[str]:
-        legs.stopping = True
+        legs.stopped.set()
         return [f"{queue}{free}"]
 
     monkeypatch.setattr(pull, "waiting", answered)

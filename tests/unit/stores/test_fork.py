@@ -14,7 +14,7 @@ from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.spending import Spent
 from graphloop.stores.base import Store
-from graphloop.stores.journals import fork
+from graphloop.stores.forking import fork
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite.store import SqliteStore

@@ -9,13 +9,9 @@ import pytest
 
 from graphloop.events import Cancelled, Setup, Started
 from graphloop.stores.base import Store
-from graphloop.stores.journals import (
-    is_within,
-    parent_of,
-    those_within,
-)
 from graphloop.stores.jsonl import JsonlStore
 from graphloop.stores.memory import MemoryStore
+from graphloop.stores.run_ids import is_within, parent_of, those_within
 from tests.unit.stores.store_process import append_events
 
 FIRST = Started(1.0, "r", "g", (), Setup())

@@ -178,8 +178,8 @@ def test_an_unknown_run_is_told_with_those_that_are_there(tmp_path: Path) -> Non
         (NEXT_LINE, ("", "", ""), "run_line"),
         (LINE.format(mine="true"), ("default", "one", "", 9), "run_line"),
         (OWNED, (), "run_owner"),
-        (DUE.format(graphs="?", mine="true"), (1.0, "one"), "run_wake"),
-        (BLOCKED.format(graphs="?", mine="true", fit="true"), ("one",), "run_blocked"),
+        (DUE.format(agents="?", mine="true"), (1.0, "one"), "run_wake"),
+        (BLOCKED.format(agents="?", mine="true", fit="true"), ("one",), "run_blocked"),
     ],
 )
 def test_a_look_asks_indexes_only(

@@ -97,6 +97,17 @@ def told(events: Sequence[object]) -> list[str]:
     return [event.revision for event in events if isinstance(event, Resumed)]
 
 
+async def test_a_run_that_no_worker_begins_tells_its_code(shared: Open) -> None:
+    """A pinned worker of other code must not take it, and `runs` shows which code began it."""
+    store, agent = shared(), code(store=shared())
+
+    run = await agent.generate("Pay.", max_steps=3)
+
+    assert (await store.record(run.run_id)).revision == agent.revision
+    assert (await agent.resume(run.run_id, approvals={"c0.0": True})).text == "Done."
+    assert told(await store.load(run.run_id)) == [""]
+
+
 async def test_the_same_code_goes_on(shared: Open) -> None:
     """Another process makes the agent anew: its revision is the same, and is told once."""
     run_ids = await parked(shared)

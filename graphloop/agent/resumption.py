@@ -1,46 +1,41 @@
-"""Journals: read and fork stored runs, and load them for a resume, without a driver."""
+"""Resumption: load a stored run with its child runs, and assign answers to the runs that wait."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from uuid import uuid4
 
-from .. import views
 from ..driver import ChildRun, Elsewhere, Pending, Ports, Resumption, pending_of
-from ..effects import AskHuman, CallModel, StartRun
-from ..errors import ConfigError, IllegalEvent, StoreError, UnknownRun
-from ..events import Decided, Event, Resumed, Started
+from ..effects import CallModel, StartRun
+from ..errors import ConfigError, IllegalEvent, UnknownRun
+from ..events import Event, Started
 from ..graph import NodeGraph
-from ..replay import replay, replay_steps
+from ..replay import replay_steps
+from ..rules import TemporalRule, describe_rule
 from ..run import Run
-from ..spending import is_whole
-from ..states import known_state_type
-from ..stores import Catalog, Mailbox, Store, fork, those_within, typed_events
+from ..stores import Mailbox, Store, path_of, revisions_in, root_of, state_after, typed
 from ..tools import Toolbox
 from ..values import Message, SystemMessage, evolve
 from .answers import RESULT, Answers, with_commands
-from .inputs import check_run_id
 
 __all__ = [
-    "children_at",
+    "child_resumption",
     "first_misfit",
-    "fork_run",
     "not_over",
-    "opened_child",
     "opening_of",
     "other_revision",
-    "path_of",
     "refuse_edits",
+    "refuse_other_model",
+    "refuse_other_rules",
+    "refuse_unattended",
     "resumption",
-    "root_of",
-    "run_display",
-    "state_after",
-    "typed",
     "waiting",
 ]
 
 S = TypeVar("S")
+
+UNWANTED: Final = "not needed any more"
 
 
 def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Sequence[Message], bool]:
@@ -74,153 +69,7 @@ def first_misfit(graph: NodeGraph[Any], events: Sequence[Event], ports: Ports[An
 
 def other_revision(events: Sequence[Event], revision: str) -> str:
     """Return the revision of the code, unless it is the last one that the events tell; else ""."""
-    told = [event.revision for event in events if isinstance(event, Resumed) and event.revision]
-    return "" if told[-1:] == [revision] else revision
-
-
-def state_after(graph: NodeGraph[S], events: Sequence[Event], upto: int | None = None) -> Run[S]:
-    """Replay a journal, and return the run after event `upto` or after the last event.
-
-    Raises:
-        ConfigError: `upto` is not a whole number.
-        StoreError: the journal has no event `upto`, belongs to another graph, or has a state of
-            another type than the graph's state.
-        IllegalEvent: an event is not possible in this graph, because the graph has changed.
-    """
-    number = len(events) if upto is None else _whole(upto, events)
-    if not 1 <= number <= len(events):
-        raise StoreError(
-            f"the journal has events 1 to {len(events)}: it cannot be replayed up to {upto}"
-        )
-    return replay(graph, typed(graph, events[:number]))
-
-
-def run_display(
-    words: str, graph: NodeGraph[S] | None, store: Store, run_id: str
-) -> Mapping[str, str]:
-    """Return words and the picture of a run over its graph, by MIME type, for notebooks."""
-    return views.run_bundle(words, graph, store, run_id, typed)
-
-
-def children_at(graph: NodeGraph[S], events: Sequence[Event], at: int) -> tuple[str, ...]:
-    """Return the keys of the child runs that were pending after event `at`."""
-    pending = state_after(graph, events, at).pending.values()
-    return tuple(effect.key for effect in pending if isinstance(effect, StartRun))
-
-
-async def fork_run(
-    graph: NodeGraph[Any] | None,
-    store: Store,
-    run_id: str,
-    at: int,
-    new_id: str | None = None,
-    *,
-    share: bool = False,
-) -> str:
-    """Copy a run up to event `at`, with child runs that were pending then; return the copy's id.
-
-    Args:
-        graph: the run's graph; may be None only for a run without child runs.
-        store: the store of the run.
-        run_id: the id of the run.
-        at: the number of the last event to copy.
-        new_id: the copy's id; by default a random id.
-        share: whether the copy may act on approvals that the original run got.
-
-    Raises:
-        StoreError: the store has no such run or event, or the new id is taken.
-        ConfigError: the new id is invalid, `at` is not a whole number, the run has child runs but
-            `graph` is None, or the copy would act on an approval without `share`.
-    """
-    copy = uuid4().hex if new_id is None else new_id
-    check_run_id("new_id", copy)
-    events, known = await store.load(run_id), await those_within(store, run_id)
-    if graph is None and len(known) > 1:
-        raise ConfigError(
-            f"run {run_id!r} has child runs, and only its graph tells which of them were running "
-            f"after event {at}. Fix: give the graph."
-        )
-    within = 1 <= _whole(at, events) <= len(events)  # If not, `fork` raises the error.
-    children = children_at(graph, events, at) if graph is not None and within else ()
-    if within and not share:
-        _refuse_approved(run_id, graph, events[:at])
-        for child in known:
-            key = child.removeprefix(f"{run_id}/").partition("/")[0]
-            if graph is not None and key in children:
-                begun = _begun(graph, events[:at], key)
-                _refuse_approved(child, None, await store.load(child), begun)
-    await fork(store, run_id, at=at, new_id=copy, children=children)
-    if isinstance(store, Catalog) and (target := (await store.record(run_id)).target):
-        await store.set_target(copy, target)
-    return copy
-
-
-def _begun(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> int:
-    """Return the number of the last event after which the child run `key` was not yet pending."""
-    before = range(len(events) - 1, 0, -1)
-    return next((at for at in before if key not in children_at(graph, events, at)), 1)
-
-
-def _refuse_approved(
-    run_id: str, graph: NodeGraph[Any] | None, events: Sequence[Event], begun: int = 0
-) -> None:
-    """Raise an error if the copy of a run would act on an approval that the run got.
-
-    An approval does no harm if its call already has a result, or if the copied run is over.
-
-    Args:
-        run_id: the id of the run to copy.
-        graph: the run's graph; None for a child run, where every approval counts.
-        events: the events to copy.
-        begun: for a child run, the forked run's last event before the child started.
-    """
-    given = {
-        at: event.effect
-        for at, event in enumerate(events)
-        if isinstance(event, Decided) and event.approved
-    }
-    if not given:
-        return
-    runs = [] if graph is None else [step.run for step in replay_steps(graph, typed(graph, events))]
-    if runs and runs[-1].ending is not None:
-        return
-    for at, effect in given.items():
-        what = ""
-        if runs:
-            asked = runs[at - 1].pending[effect]
-            assert isinstance(asked, AskHuman), "a decision answers a question"
-            if runs[at - 1].turn.has_call(asked.key) and not runs[-1].turn.waits_for(asked.key):
-                continue
-            what = f" ({asked.key} {asked.call.name})"
-        raise ConfigError(
-            f"event {at + 1} of run {run_id!r} approved what the copy would do again{what}. Fix: "
-            f"fork at={begun or at} or before, and the person is asked again; or say "
-            "share_approvals=True (--share-approvals)."
-        )
-
-
-def path_of(run_id: str) -> tuple[str, ...]:
-    """Return the keys of the calls and nodes that lead from the root run to a run."""
-    return tuple(run_id.split("/")[1:])
-
-
-def root_of(run_id: str, key: str) -> tuple[str, str]:
-    """Return the id of a run's root run, and the key under which that run takes a call's answer."""
-    root, slash, path = run_id.partition("/")
-    return root, f"{path}/{key}" if slash else key
-
-
-def typed(graph: NodeGraph[S], events: Sequence[Event]) -> Sequence[Event]:
-    """Convert the states in a graph's events from plain JSON to the graph's state type."""
-    return typed_events(known_state_type(graph), events)
-
-
-def _whole(number: int, events: Sequence[Event]) -> int:
-    if not is_whole(number):
-        raise ConfigError(
-            f"expected the number of an event, from 1 to {len(events)}, found {number!r}"
-        )
-    return number
+    return "" if [*revisions_in(events)][-1:] == [revision] else revision
 
 
 async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumption[S]:
@@ -267,6 +116,65 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
     return with_commands(_answered(tree, answers, toolboxes, ports), posted, ports.clock())
 
 
+async def child_resumption(
+    run_id: str, graph: NodeGraph[Any], ports: Ports[Any], answers: Answers
+) -> tuple[ChildRun[Any], Resumption[Any]]:
+    """Load a child run that a worker drives, in its own name, through the runs above it.
+
+    Each run down to the child is opened as its parent's driver would open it. So the child's gates,
+    rules, secrets, budget and `deps` are those that it has beside its parent. A child run for which
+    its parent does not wait any more is cancelled.
+
+    Args:
+        run_id: the id of the child run.
+        graph: the graph of the root run.
+        ports: the ports of the root run.
+        answers: answers to the child's questions.
+
+    Raises:
+        ConfigError: a parent's journal starts no such child, or an answer does not fit.
+        StoreError: a journal or an answer cannot be read.
+    """
+    opened: ChildRun[Any] | None = None
+    events, is_awaited = await ports.store.load(run_id.partition("/")[0]), True
+    for key in path_of(run_id):
+        start = _start_of(graph, events, key)
+        opened = _opened(start.effect, start.parent, ports)
+        graph, ports, is_awaited = opened.graph, opened.ports, is_awaited and start.is_awaited
+        events = await ports.store.load(opened.run_id)
+    assert opened is not None, "the id of a child run has a path"
+    tree = await resumption(state_after(graph, events), ports, answers)
+    if not is_awaited and tree.cancelled is None:
+        tree = evolve(tree, cancelled=UNWANTED)
+    return opened, tree
+
+
+class _Start(NamedTuple):
+    """The start of a child run: its effect, the parent, and whether the parent waits for it."""
+
+    effect: StartRun
+    parent: Run[Any]
+    is_awaited: bool
+
+
+def _start_of(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> _Start:
+    """Return the start of the child run `key`, from the last time at which it was pending.
+
+    Raises:
+        ConfigError: the parent's journal starts no such child run.
+    """
+    steps = [*replay_steps(graph, typed(graph, events))]
+    for taken in reversed(steps):
+        run = taken.run
+        for effect in run.pending.values():
+            if isinstance(effect, StartRun) and effect.key == key:
+                return _Start(effect, run, taken is steps[-1] and effect.id not in run.abandoned)
+    raise ConfigError(
+        f"run '{steps[0].run.id}/{key}': expected a child run that its parent starts, found no "
+        "start in the parent's journal. Fix: delete the run."
+    )
+
+
 async def _forward(tree: Resumption[Any], posted: Mapping[str, str], elsewhere: Elsewhere) -> None:
     """Put each answer to a placed child run, or to one below it, into the child's mailbox."""
     for child in tree.children.values():
@@ -304,6 +212,48 @@ def _over(run: Run[Any]) -> str:
     )
 
 
+def refuse_other_rules(run: Run[S], rules: tuple[TemporalRule, ...]) -> None:
+    """Raise an error if a run would be resumed under rules that it did not start with.
+
+    Raises:
+        ConfigError: `rules` has new rules; the message names them.
+    """
+    others = [describe_rule(rule) for rule in rules if rule not in run.setup.watch]
+    if others and not run.ended:
+        kept = "; ".join(map(describe_rule, run.setup.watch)) or "none"
+        raise ConfigError(
+            f"run {run.id!r} began under other rules: expected {kept}, found {'; '.join(others)}. "
+            "A rule holds for a whole run. Fix: resume it under the rules that it began with, or "
+            "start a new run."
+        )
+
+
+def refuse_unattended(run: Run[Any]) -> None:
+    """Raise an error if a run was not started by `iter` and so cannot be iterated.
+
+    Raises:
+        ConfigError: another method, such as `generate`, has started the run.
+    """
+    if not (run.setup.attended or run.ended):
+        raise ConfigError(
+            f"run {run.id!r} was not started by `iter`, so it has no turns to iterate. Fix: use "
+            "`resume` or `resume_stream`."
+        )
+
+
+def refuse_other_model(run: Run[Any], label: str) -> None:
+    """Raise an error if a run would be resumed with another model than it began with.
+
+    Raises:
+        ConfigError: the message names both models.
+    """
+    if run.setup.model != label and not run.ended:
+        raise ConfigError(
+            f"`model`: run {run.id!r} began with {run.setup.model!r}, found {label!r}. "
+            "Fix: resume it with that model, or start a new run with its messages."
+        )
+
+
 async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
     """Raise an error if edited arguments do not fit a tool of a run or of its child runs.
 
@@ -329,7 +279,7 @@ async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict
     for effect in run.pending.values():
         if not isinstance(effect, StartRun):
             continue
-        opened = opened_child(effect, run, ports)
+        opened = _opened(effect, run, ports)
         try:
             events = await ports.store.load(opened.run_id)
         except UnknownRun:
@@ -342,7 +292,7 @@ async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict
     return Resumption(run, (), children), toolboxes
 
 
-def opened_child(effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+def _opened(effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
     """Return the child run that an effect of a run starts or has started.
 
     Raises:
