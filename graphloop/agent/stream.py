@@ -56,7 +56,8 @@ class RunStream(Generic[OutputT_co, S]):
         self.on_over: Callable[[], Awaitable[None]] | None = None
         self.open_run, self._graph = open_run, graph
         self._keep, self._has_objects = keep, has_objects
-        self._parts, self._warnings = list[Part](), list[str]()
+        self._parts: list[Part] = []
+        self._warnings: list[str] = []
         self.found: Run[S] | None = None
         self._opened: RunHandle[S] | None = None
         self._view: PartView[S] | RunView[S] | None = None

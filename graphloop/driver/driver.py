@@ -263,7 +263,7 @@ class AsyncDriver(Generic[S]):
             await self._recorder.keep(refused=(event,))
             raise
         if step.effects:
-            self.in_flight.todo += self._performer.performable(step.effects, step.run)
+            self.in_flight.todo.extend(self._performer.performable(step.effects, step.run))
         if failed is not None:
             await self._recorder.keep(leaving=leaving)
             raise failed

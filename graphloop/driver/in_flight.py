@@ -331,8 +331,10 @@ class InFlight(Struct, Generic[S], eq=False):
 
     def _start_alone(self, effect: Performed, run: Run[S]) -> None:
         """Start a call of a user's function in a task; return at the function's first await."""
-        inbox = self._inbox = self._inbox or Arrivals()
-        first = self._first = self._first or FirstSteps()
+        if (inbox := self._inbox) is None:
+            inbox = self._inbox = Arrivals()
+        if (first := self._first) is None:
+            first = self._first = FirstSteps()
         self._tasks[effect.id], waits = first.begin(self._work(effect, run, inbox))
         if waits:  # Otherwise it has ended, and the inbox has its answer.
             self._add(effect, self._tasks[effect.id])
