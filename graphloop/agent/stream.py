@@ -15,7 +15,7 @@ from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunView, Warned, texts_of
-from ..providers import Delta, Restarted, is_delta
+from ..providers import DELTAS, Delta, Restarted, is_delta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage, evolve
@@ -252,7 +252,7 @@ class RunStream(Generic[OutputT_co, S]):
                     if (said := talk(None)) is ASK:
                         await self._pull(at)
                         break
-                    if not is_delta(said):
+                    if type(said) not in DELTAS:
                         said = await self._heard(flight, said)
                         if said is None:
                             break

@@ -124,7 +124,7 @@ class InFlight(Struct, Generic[S], eq=False):
     _clock: Callable[[], float] = time
     todo: list[Effect] = []
     source: Source | None = None
-    talk: Callable[[None], object] | None = None
+    talk: Callable[[None], Any] | None = None
     shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these three, which take two kilobytes.
