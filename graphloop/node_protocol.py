@@ -137,14 +137,19 @@ def outcomes_of(union: UnionType | type[Outcome]) -> frozenset[type[Outcome]]:
 
 def is_node(value: object) -> TypeGuard[Node[Any, Outcome]]:
     """Whether a value is a node, and not a node class."""
-    return not isinstance(value, type) and all(hasattr(value, word) for word in WORDS)
+    if isinstance(value, type):
+        return False
+    for word in WORDS:  # noqa: SIM110 - a generator for each field of each node costs more
+        if not hasattr(value, word):
+            return False
+    return True
 
 
 def nodes_within(node: Node[Any, Outcome]) -> tuple[Node[Any, Outcome], ...]:
     """Return the nodes that a node holds directly in its dataclass fields."""
     if not is_dataclass(node):
         return ()
-    values = [cast("object", getattr(node, one.name, None)) for one in fields(node)]
+    values: list[object] = [getattr(node, one.name, None) for one in fields(node)]
     return tuple([one for one in values if is_node(one)])
 
 

@@ -50,6 +50,8 @@ T = TypeVar("T")
 
 BLOCK = 32
 
+new: Final = object.__new__
+
 
 @final
 class History(Sequence[T], Generic[T]):
@@ -82,7 +84,7 @@ class History(Sequence[T], Generic[T]):
             more = History(tail)
             blocks = blocks.extend(tuple(more._blocks or ())) if blocks else more._blocks
             tail = more._tail
-        longer = object.__new__(type(self))
+        longer: History[T] = new(History)
         longer._blocks, longer._tail, longer._size = blocks, tail, self._size + len(items)
         return longer
 

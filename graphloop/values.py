@@ -164,7 +164,11 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
     @property
     def calls(self) -> tuple[ToolCall, ...]:
         """The tool calls of the message, in request order."""
-        return tuple([part for part in self.parts if type(part) is ToolCall])
+        calls: list[ToolCall] = []
+        for part in self.parts:
+            if type(part) is ToolCall:
+                calls.append(part)  # noqa: PERF401 - costs less than a comprehension
+        return tuple(calls)
 
     @property
     def is_blank(self) -> bool:

@@ -15,7 +15,7 @@ from ..events import Steered
 from ..graph import NodeGraph
 from ..outcomes import FollowUp
 from ..parts import ErrorPart, Finish, ObjectDelta, Part, PartView, RunView, Warned, texts_of
-from ..providers import Delta, Restarted, is_delta
+from ..providers import DELTAS, Delta, Restarted, is_delta
 from ..run import EndReason, Run
 from ..step import Step
 from ..values import UserMessage, evolve
@@ -56,7 +56,8 @@ class RunStream(Generic[OutputT_co, S]):
         self.on_over: Callable[[], Awaitable[None]] | None = None
         self.open_run, self._graph = open_run, graph
         self._keep, self._has_objects = keep, has_objects
-        self._parts, self._warnings = list[Part](), list[str]()
+        self._parts: list[Part] = []
+        self._warnings: list[str] = []
         self.found: Run[S] | None = None
         self._opened: RunHandle[S] | None = None
         self._view: PartView[S] | RunView[S] | None = None
@@ -251,7 +252,7 @@ class RunStream(Generic[OutputT_co, S]):
                     if (said := talk(None)) is ASK:
                         await self._pull(at)
                         break
-                    if not is_delta(said):
+                    if type(said) not in DELTAS:
                         said = await self._heard(flight, said)
                         if said is None:
                             break

@@ -65,6 +65,7 @@ class AsyncDriver(Generic[S]):
         self._ports = ports
         step_s = ports.step_s
         timer = None if step_s is None else StepTimer(step_s, partial(self.abort, timeout=True))
+        stoppable = ports.stoppable or timer is not None
         self._scope = scope = CancelScope(scope, timer)
         self._performer = performer = (ObservedPerformer if ports.observers else Performer)(ports)
         self._models = models = Models(ports, performer)
@@ -73,12 +74,12 @@ class AsyncDriver(Generic[S]):
         self.in_flight = InFlight(
             performer,
             lambda effect: (
-                ModelCallInFlight(models, effect, recorder.latest)
-                if isinstance(effect, CallModel)
+                ModelCallInFlight(models, effect, recorder.latest, is_shown=stoppable)
+                if type(effect) is CallModel
                 else children.drive(effect, recorder.latest_started)
             ),
             scope,
-            ports.stoppable or timer is not None,
+            stoppable,
             ports.clock,
         )
         performer.hear = self.in_flight.hear if ports.stoppable else None
@@ -235,15 +236,15 @@ class AsyncDriver(Generic[S]):
                         recorder.is_due = True
                         continue
                     item = item or await self._next()
-                    if type(item) in SHOWN:
-                        while type(item) in SHOWN:
-                            yield item
-                            item = await in_flight.more()
-                        recorder.heard += () if item is None else (item,)  # Messages come first.
-                    elif item is not None:
-                        await self._take(item)
-                    else:
+                    if item is None:
                         break
+                    while type(item) in SHOWN:
+                        yield item
+                        item = await in_flight.more()
+                        if item is not None and recorder.asides:  # Messages come first.
+                            recorder.heard, item = [item], None
+                    if item is not None:
+                        await self._take(item)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
                 scope.enter_again()
                 await self._save_before_leaving()
@@ -262,7 +263,7 @@ class AsyncDriver(Generic[S]):
             await self._recorder.keep(refused=(event,))
             raise
         if step.effects:
-            self.in_flight.todo += self._performer.performable(step.effects, step.run)
+            self.in_flight.todo.extend(self._performer.performable(step.effects, step.run))
         if failed is not None:
             await self._recorder.keep(leaving=leaving)
             raise failed

@@ -124,7 +124,7 @@ class InFlight(Struct, Generic[S], eq=False):
     _clock: Callable[[], float] = time
     todo: list[Effect] = []
     source: Source | None = None
-    talk: Callable[[None], object] | None = None
+    talk: Callable[[None], Any] | None = None
     shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these three, which take two kilobytes.
@@ -199,7 +199,7 @@ class InFlight(Struct, Generic[S], eq=False):
                 return item
             if is_driver and self.talk is not None and not isinstance(item, Parked):
                 self.talk = None
-                await self._next_of_source()  # It has the answer, and closes the source.
+                await self._next_of_source(item)
                 return item
         self.talk = self.talk and _ask
         return None
@@ -229,7 +229,9 @@ class InFlight(Struct, Generic[S], eq=False):
             return None
         effect = self.todo.pop()
         if type(effect) is CallModel or type(effect) is StartRun:
-            self.source = self._listen(effect)
+            self.source = source = self._listen(effect)
+            if isinstance(source, ModelCallInFlight):
+                source.share_s = SHARE_S
         elif self._stoppable and self._performer.calls_user(effect, run):
             self._start_alone(effect, run)
         else:
@@ -274,17 +276,15 @@ class InFlight(Struct, Generic[S], eq=False):
             unheard += [item] if isinstance(item, Answering) and item.effect in tasks else []
         return unheard
 
-    async def _next_of_source(self) -> Item:
+    async def _next_of_source(self, answer: Answering | None = None) -> Item:
         """Return the next item of the only effect in flight; close the source after its answer.
 
-        If this task is cancelled while the source closes, `close` returns the answer; if the driver
-        interrupts it, the answer is void.
+        `answer` is the answer if it is known already. If this task is cancelled while the source
+        closes, `close` returns the answer; if the driver interrupts it, the answer is void.
         """
         source = self.source
         assert source is not None, "the driver has looked"
-        if isinstance(source, ModelCallInFlight):
-            source.is_shown, source.share_s = self._stoppable, SHARE_S
-        item = await source.__anext__()
+        item = answer or await source.__anext__()
         if type(item) in SHOWN:
             if isinstance(source, ModelCallInFlight) and source.talk is not None:
                 # A turn's time limit counts each wait, so that the reader must not skip one.
@@ -331,8 +331,10 @@ class InFlight(Struct, Generic[S], eq=False):
 
     def _start_alone(self, effect: Performed, run: Run[S]) -> None:
         """Start a call of a user's function in a task; return at the function's first await."""
-        inbox = self._inbox = self._inbox or Arrivals()
-        first = self._first = self._first or FirstSteps()
+        if (inbox := self._inbox) is None:
+            inbox = self._inbox = Arrivals()
+        if (first := self._first) is None:
+            first = self._first = FirstSteps()
         self._tasks[effect.id], waits = first.begin(self._work(effect, run, inbox))
         if waits:  # Otherwise it has ended, and the inbox has its answer.
             self._add(effect, self._tasks[effect.id])

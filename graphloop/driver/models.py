@@ -199,7 +199,8 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         The last item is `Parked` if the call was postponed: then no model was asked.
         `said` is what `talk` has yielded to a reader.
         """
-        talk = self.talk = self.talk or self._talk()
+        if (talk := self.talk) is None:
+            talk = self.talk = self._talk()
         while self.answer is None:
             if said is ASK:
                 said = talk.send(None)
@@ -214,7 +215,6 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                 return said  # type: ignore[return-value]  # As `LIVE` says.
             if self._cut is not None:
                 raise self._cut
-        self.talk = None  # It holds this object.
         return self.answer
 
     def _talk(self) -> Generator[object, None, None]:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import asyncio
 import traceback
 from collections.abc import Callable, Container, Iterable, Sequence
-from functools import partial
-from typing import Final, Generic, Literal, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -42,6 +41,7 @@ from ..tools import (
     AnyTool,
     CallSpending,
     Gates,
+    Meter,
     ProgressReports,
     ToolAsks,
     ToolContext,
@@ -51,7 +51,6 @@ from ..tools import (
     awaited,
     conditions_of,
     gates_of,
-    metered,
     paid,
     rules_of,
     unknown_outcome,
@@ -93,7 +92,7 @@ class Performer(Struct, Generic[S], eq=False):
     spendings: dict[int, CallSpending] = {}
     _started: frozenset[int] = frozenset()
     _first_id: int = 0
-    _values: dict[str, tuple[str, object]] = {}
+    _values: dict[tuple[int, int], tuple[str, object]] = {}
 
     def performable(self, effects: Iterable[Effect], run: Run[S]) -> list[Effect]:
         """Return the effects that this process can answer; the run parks with any others."""
@@ -120,22 +119,15 @@ class Performer(Struct, Generic[S], eq=False):
     def _is_handed_in(self, key: str) -> bool:
         return self._ports.settle is not None and key.startswith(HANDED_IN)
 
-    def _is_repeatable(self, effect: CallTool) -> bool:
-        """Whether a call may run again after its process has stopped during the call."""
-        tool = None if effect.client else self._ports.toolbox.get(effect.call.name)
-        return tool is None or tool.effect in REPEATABLE
-
     def risky(self, todo: Iterable[Effect], run: Run[S]) -> tuple[int, ...]:
         """Return the ids of calls that must not be repeated and whose start is not journaled."""
-        return tuple(
-            [
-                effect.id
-                for effect in todo
-                if isinstance(effect, CallTool)
-                and effect.id not in run.started
-                and not self._is_repeatable(effect)
-            ]
-        )
+        found: list[int] = []
+        for effect in todo:
+            if type(effect) is CallTool and not effect.client and effect.id not in run.started:
+                tool = self._ports.toolbox.get(effect.call.name)
+                if tool is not None and tool.effect not in REPEATABLE:
+                    found.append(effect.id)
+        return tuple(found)
 
     def resume(self, run: Run[S]) -> None:
         """Record which effects another process may have started before this one resumes a run."""
@@ -232,8 +224,7 @@ class Performer(Struct, Generic[S], eq=False):
 
     def _handed_in(self, effect: CallTool) -> Answering:
         """Return the result of a client tool's call that came with the conversation."""
-        assert self._ports.settle is not None, "it is handed in"
-        given = self._ports.settle(effect)
+        given = None if self._ports.settle is None else self._ports.settle(effect)
         assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
         return ToolReturned(self._ports.clock(), effect.id, given.content, given.status, given.data)
 
@@ -241,39 +232,44 @@ class Performer(Struct, Generic[S], eq=False):
         call, ports, key, turn = effect.call, self._ports, effect.key, run.turn
         if effect.client and self._is_handed_in(key):
             return self._handed_in(effect)
-        tool = ports.toolbox.get(call.name)
-        verdict = turn.verdicts[call_place(key)] if turn.verdicts else None
+        tool, number, place = ports.toolbox.get(call.name), turn.number, call_place(key)
+        verdict = turn.verdicts[place] if turn.verdicts else None
         if tool is None or verdict is None or verdict.kind != "run":
             raise _cannot_run(tool, effect)
         reports = None if self.hear is None else ProgressReports(self.hear, key, call.name)
-        meter, answer = partial(metered, self.spendings, effect.id, run, ports.price), effect.answer
-        known = run.id, key, call.id, turn.number, run.messages, ports.path
-        context = ToolContext(*known, deps=ports.deps, reports=reports, answer=answer, meter=meter)
-        outcome: ToolOutcome | Literal["not_done", "unknown"] = "not_done"
-        if effect.id in self._started:
-            # The process that started the call stopped before it had the result.
-            outcome = await tool.reconciled(call.arguments, context)
-        if outcome == "not_done" and ports.gates:
-            refused = await self._refusal_by_added_gates(key, call, run)
-            outcome = ToolOutcome(refused, "denied") if refused else outcome
-        if outcome == "not_done":
+        spent, said, path, deps = self.spendings, run.messages, ports.path, ports.deps
+        meter, answer, called = Meter(spent, effect.id, run, ports.price), effect.answer, call.id
+        context = ToolContext(run.id, key, called, number, said, path, deps, reports, answer, meter)
+        outcome: ToolOutcome | None = None
+        if effect.id in self._started or ports.gates:
+            outcome = await self._outcome_before(tool, effect, run, context)
+        if outcome is None:
             if effect.client:
                 raise LeftOpen
             try:
-                read, value = self._values.pop(key, NOT_READ)
+                read, value = self._values.pop((number, place), NOT_READ)
                 value = value if read == call.arguments else UNREAD
                 outcome = await tool.run(call.arguments, context, value)
             except ToolAsks as asks:
-                spent = paid(self.spendings, effect.id)
-                return ToolAsked(ports.clock(), effect.id, asks.question, spent)
+                return ToolAsked(ports.clock(), effect.id, asks.question, paid(spent, effect.id))
             finally:
                 if reports is not None:
                     reports.close()
-        if outcome == "unknown":
-            outcome = unknown_outcome(call.name)
-        spent = paid(self.spendings, effect.id) if self.spendings else NOTHING_SPENT
+        own = paid(spent, effect.id) if spent else NOTHING_SPENT
         content, status, data = outcome.content, outcome.status, outcome.data
-        return ToolReturned(ports.clock(), effect.id, content, status, data, spent)
+        return ToolReturned(ports.clock(), effect.id, content, status, data, own)
+
+    async def _outcome_before(
+        self, tool: AnyTool, effect: CallTool, run: Run[S], context: ToolContext[object]
+    ) -> ToolOutcome | None:
+        """Return the outcome of a call that must not run now; None if it may run."""
+        if effect.id in self._started:
+            # The process that started the call stopped before it had the result.
+            found = await tool.reconciled(effect.call.arguments, context)
+            if found != "not_done":
+                return unknown_outcome(tool.name) if found == "unknown" else found
+        refused = await self._refusal_by_added_gates(effect.key, effect.call, run)
+        return ToolOutcome(refused, "denied") if refused else None
 
     def _context(self, key: str, call: ToolCall, run: Run[S]) -> ToolContext[object]:
         turn, path, deps = run.turn.number, self._ports.path, self._ports.deps
@@ -311,24 +307,27 @@ class Performer(Struct, Generic[S], eq=False):
             if tool is not None and callable(tool.policy.needs_approval):
                 return ()
         self._values.clear()  # The values of the last turn.
-        turn = run.turn.number  # Keyed by place, because a reply may hold one call object twice.
-        return tuple([self._parsed(call_key(turn, at), call) for at, call in enumerate(calls)])
+        checks: list[CallCheck] = []
+        for at, call in enumerate(calls):  # A reply may hold one call object twice.
+            checks.append(self._parsed((run.turn.number, at), call))
+        return tuple(checks)
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
         checks: list[CallCheck] = []
         if not effect.key:
             self._values.clear()
         for at, call in zip(effect.places, effect.calls, strict=True):
-            key = call_key(effect.turn, at)
-            check = self._parsed(key, call)
-            checks.append(check if check.problem else await self._check_rules(key, call, run))
+            check = self._parsed((effect.turn, at), call)
+            if not check.problem:
+                check = await self._check_rules(call_key(effect.turn, at), call, run)
+            checks.append(check)
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
 
-    def _parsed(self, key: str, call: ToolCall) -> CallCheck:
+    def _parsed(self, place: tuple[int, int], call: ToolCall) -> CallCheck:
         """Check a call by its tool alone, without gates, and keep its parsed arguments in memory.
 
-        The parsed arguments are never journaled: a process that resumes the run parses the text
-        again.
+        `place` is the call's turn and its position there. The parsed arguments are never journaled:
+        a process that resumes the run parses the text again.
         """
         tool = self._ports.toolbox.get(call.name)
         if tool is None:
@@ -336,7 +335,7 @@ class Performer(Struct, Generic[S], eq=False):
         value, problem = tool.read(call.arguments)
         if problem is not None:
             return CallCheck(problem)
-        self._values[key] = call.arguments, value
+        self._values[place] = call.arguments, value
         return FREE if tool.policy.needs_approval is False else GATED
 
     def _gates(self, run: Run[S]) -> Gates:
@@ -367,8 +366,8 @@ class Performer(Struct, Generic[S], eq=False):
             given, secret = await approve(effect, run), self._ports.secret
             given = with_valid_token(effect, given, run, secret, self._ports.clock)
         approval = with_valid_edit(effect, given, self._ports.toolbox)
-        decision = approval.approved, approval.reason, approval.edit
-        return Decided(self._ports.clock(), effect.id, *decision)
+        approved, reason, edit = approval.approved, approval.reason, approval.edit
+        return Decided(self._ports.clock(), effect.id, approved, reason, edit)
 
     async def _invoke(self, effect: Invoke, run: Run[S]) -> Answering:
         callback = self._ports.callbacks.get(effect.callback)

@@ -287,7 +287,7 @@ class Recorder(Struct, Generic[S], eq=False):
         """Note that the journal has these steps and events."""
         self.run, ports = self.latest, self._ports
         if ports.shows_steps:
-            self.unseen += steps
+            self.unseen.extend(steps)
         if ports.observers is not None:
             ports.observers.see(steps, self._graph, ports.path, ports.wrong)
         if self._models.calls:

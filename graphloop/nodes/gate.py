@@ -133,7 +133,8 @@ class Gate(FrozenFields):
         is_gated = run.setup.rules or turn.gated or turn.verdicts or run.watch.monitor.automata
         if not is_gated and checks.count(CLEAR) == len(turn.calls):
             return Leave(evolve(run, turn=evolve(turn, verdicts=(RUN,) * len(checks))), SETTLED)
-        verdicts, remaining = list[CallVerdict](), iter(checks)
+        remaining = iter(checks)
+        verdicts: list[CallVerdict] = []
         said = turn.verdicts or (None,) * len(turn.calls)
         for call, decided in zip(turn.calls, said, strict=True):
             if decided is None:
@@ -179,7 +180,8 @@ class Gate(FrozenFields):
         """Return the strictest verdict on a call from its check and all rules that apply to it."""
         if check.problem:
             return CallVerdict("invalid", check.problem)
-        above, rules = run.setup.rules, list[Rule]()
+        above = run.setup.rules
+        rules: list[Rule] = []
         if call.name not in run.setup.own:
             rules += [_rule(one, call.name, check, level) for level, one in enumerate(above)]
             rules += check.added
@@ -200,7 +202,9 @@ class Gate(FrozenFields):
 
 def _open_places(run: Run[S], offered: Collection[str]) -> tuple[Run[S], tuple[int, ...]]:
     """Return the run with verdicts on calls that need no check, and the other calls' indices."""
-    turn, verdicts, places = run.turn, list[CallVerdict | None](), list[int]()
+    turn = run.turn
+    verdicts: list[CallVerdict | None] = []
+    places: list[int] = []
     nothing = (None,) * len(turn.calls)
     for at, (call, result, said) in enumerate(
         zip(turn.calls, turn.results or nothing, turn.verdicts or nothing, strict=True)

@@ -15,7 +15,7 @@ from ..node_protocol import Node
 from ..nodes import Compact
 from ..outcomes import Outcome
 from ..run import EndReason, History, Inbox, Record, Run
-from ..turn import SCREEN, StepResult, Turn
+from ..turn import RUN, SCREEN, StepResult, Turn
 from ..values import Message, ToolCall, ToolResult, call_key, call_place, evolve
 from .kinds import BudgetExceeded
 
@@ -125,7 +125,10 @@ def cost_of(event: Event) -> float | None:
 
 def edit_of(run: Run[S], key: str) -> str:
     """Return the arguments that an approver has edited for a call; empty without an edit."""
-    place, verdicts = call_place(key), run.turn.verdicts
+    verdicts = run.turn.verdicts
+    if verdicts.count(RUN) == len(verdicts):
+        return ""  # In most turns, each call runs as the model wrote it.
+    place = call_place(key)
     verdict = verdicts[place] if place < len(verdicts) else None
     return verdict.arguments if verdict is not None else ""
 
@@ -139,7 +142,7 @@ def calls_of(run: Run[S], turn: int) -> tuple[ToolCall, ...]:
 
 
 def new_results(
-    run: Run[S], turn: int, closed: StepResult | None, known: Mapping[str, ToolResult]
+    run: Run[S], turn: int, closed: StepResult | None, known: Mapping[str, ToolResult | None]
 ) -> Sequence[ToolResult]:
     """Return the results of a turn's calls that differ from the `known` ones, in request order.
 
@@ -149,7 +152,7 @@ def new_results(
         run: the run.
         turn: the number of the turn.
         closed: the record of the turn that was closed last, if that is new.
-        known: the results that are known already, by key.
+        known: the results that are known already, by key; None for a call without one.
     """
     if closed is not None and closed.index == turn:
         slots: tuple[ToolResult | None, ...] = closed.tool_results
@@ -158,9 +161,10 @@ def new_results(
     given = run.turn.given if turn < 0 else ()
     results: list[ToolResult] = []
     for place, result in enumerate(slots):
-        if result is None or known.get(result.key) == result or place in given:
+        if result is None or place in given:
             continue
-        if result.key == call_key(turn, place):
+        key, is_known = result.key, result.key in known
+        if (is_known and known[key] != result) or (not is_known and key == call_key(turn, place)):
             results.append(result)
     if turn < 0:
         # The initial conversation has no turn record; only results for its open calls are new.

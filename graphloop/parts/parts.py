@@ -51,6 +51,7 @@ from .changes import (
     answer_of,
     before_first,
     calls_of,
+    closed_turn,
     compacted,
     cost_of,
     edit_of,
@@ -98,7 +99,7 @@ UNSEEN_EFFECTS: Final = frozenset({CallModel, CheckCalls, Invoke, AwaitCaller})
 
 
 class PartView(Generic[S]):
-    """Converts the steps of one run into parts; `live` converts the model's deltas.
+    """Converts the steps of one run into parts, and what is no step, such as a model's delta.
 
     Consume all parts of one step before passing the next step.
 
@@ -115,7 +116,7 @@ class PartView(Generic[S]):
         self._run = resumed
         self._node = None if resumed is None else graph.nodes.get(resumed.node)
         self._turn = -1
-        self._shown: dict[str, ToolResult] = {}
+        self._shown: dict[str, ToolResult | None] = {}  # None for a call without a result.
         self._following: tuple[UserMessage, ...] = ()
         self._children: dict[str, PartView[Any]] = {}
         self._unjudged: list[Part] | None = None
@@ -126,11 +127,6 @@ class PartView(Generic[S]):
             closed = turn_record(resumed, self._turn)
             found = new_results(resumed, self._turn, closed, self._shown)
             self._shown = {one.key: one for one in found}
-
-    @property
-    def shows_deltas(self) -> bool:
-        """Whether the current model call is the run's own, not one for a review or a summary."""
-        return self._node is not None and self._node.kind == "model"
 
     def resumed(self, run: Run[S]) -> Sequence[Part]:
         """Return the parts for a run that is resumed, and for the calls that now start."""
@@ -158,13 +154,12 @@ class PartView(Generic[S]):
         if self._unjudged is not None or run.turn.screening is not None:
             parts += self._parts_after_screen(before, event, run)
         is_noted = before.record is not run.record
-        steps = run.record.steps
-        closed = None if before.record.steps is steps else steps[-1]
+        closed = closed_turn(before, run) if is_noted else None
         if is_noted or before.turn.results is not run.turn.results:
             parts += self._result_parts(run, closed)
         if is_noted or before.inbox is not run.inbox or not run.turn.asked:
             parts += self._turn_parts(before, was_at, event, run)
-        if closed is not None and closed.model == SCREEN:  # It has refused what the user said.
+        if closed is not None and closed.reply.model == SCREEN:  # It refused what the user said.
             parts.append(TextDelta(closed.text))
             parts.append(StepFinish(closed.index, closed.finish_reason, closed.usage))
         for effect in taken.effects:
@@ -175,12 +170,18 @@ class PartView(Generic[S]):
     def show(self, seen: Live | ToolProgress | ChildSeen) -> Sequence[Part]:
         """Return the parts for what is no step: a delta, a tool's report, or a child run's item."""
         if is_live(seen):
-            talks = self.shows_deltas
+            # A model call for a review or a summary is not the run's own.
+            talks = self._node is not None and self._node.kind == "model"
             self.is_plain = talks and self._unjudged is None
-            return self.live(seen) if talks else ()
-        if isinstance(seen, ToolProgress):
-            return self.live(seen)
-        return [*self.see_child(seen.key, seen.agent, seen.graph, seen.seen)]
+            if not talks:
+                return ()
+        elif not isinstance(seen, ToolProgress):
+            return [*self.see_child(seen.key, seen.agent, seen.graph, seen.seen)]
+        part = StepRetry(self._turn, FinishReason.OTHER) if isinstance(seen, Restarted) else seen
+        if self._unjudged is None:
+            return (part,)
+        self._unjudged.append(part)  # A screen judges beside the call.
+        return ()
 
     def see_child(
         self,
@@ -210,24 +211,13 @@ class PartView(Generic[S]):
             del self._children[key]
             yield _wrap_child_part(key, agent, finish_of(seen.run))
 
-    def live(self, said: Live | ToolProgress) -> tuple[Part, ...]:
-        """Return the part for a model's delta, a restart of the model call, or a tool's report.
-
-        While a screen judges beside the call, the part waits for the verdict.
-        """
-        part = StepRetry(self._turn, FinishReason.OTHER) if isinstance(said, Restarted) else said
-        if self._unjudged is None:
-            return (part,)
-        self._unjudged.append(part)
-        return ()
-
     def _event_parts(
         self, before: Run[S], was_at: AnyNode | None, event: Event, run: Run[S]
     ) -> Iterable[Part]:
         """Return the parts for the event itself, without those for results and new effects."""
         kind = None if was_at is None else was_at.kind
         match event:
-            case ModelReplied() if _answers_model(before, kind, event.effect):
+            case ModelReplied() if kind == "model" and before.turn.screening is None:
                 calls = event.reply.message.calls
                 return self._reply_parts(
                     before, run, event.reply.finish_reason, event.cost_usd, calls
@@ -284,7 +274,9 @@ class PartView(Generic[S]):
         if cost_usd is not None:
             parts.append(Cost(turn, run.spent.cost_usd, cost_usd))
         for place, call in enumerate(calls):
-            parts.append(_tool_call_part(call_key(turn, place), call))
+            key = call_key(turn, place)
+            self._shown.setdefault(key, None)
+            parts.append(_tool_call_part(key, call))
         return parts
 
     def _child_answer_parts(self, before: Run[S], event: Event, run: Run[S]) -> Iterator[Part]:
@@ -308,7 +300,7 @@ class PartView(Generic[S]):
                 yield _tool_call_part(call_key(self._turn, place), call)
         for place in range(len(new), len(old)):
             key = call_key(self._turn, place)
-            if key not in self._shown:
+            if self._shown.get(key) is None:
                 yield ToolState(key, old[place].name, "dropped")
 
     def _result_parts(self, run: Run[S], closed: StepResult | None) -> list[Part]:
@@ -327,8 +319,9 @@ class PartView(Generic[S]):
         self, before: Run[S], was_at: AnyNode | None, event: Event, run: Run[S]
     ) -> list[Part]:
         """Return the messages after a turn; step-start, compaction and messages of the next."""
-        notes = new_notes(before, event, run) if before.turn.notes or type(event) is Steered else ()
-        parts: list[Part] = [MessageInjected(note, "caller") for note in notes]
+        parts: list[Part] = []
+        if before.turn.notes or type(event) is Steered:
+            parts += [MessageInjected(note, "caller") for note in new_notes(before, event, run)]
         latest = latest_turn(self._node, run)
         while self._turn < latest:
             self._turn += 1
@@ -356,9 +349,10 @@ class PartView(Generic[S]):
     def _effect_parts(self, effect: Effect, run: Run[S]) -> Sequence[Part]:
         """Return the parts for the new state of the call that an effect concerns."""
         match effect:
-            case CallTool(key=key, call=call):
+            case CallTool():
                 state: CallState = "awaiting-result" if effect.client else "executing"
-                return (ToolState(key, call.name, state, arguments=edit_of(run, key)),)
+                edited = edit_of(run, effect.key)
+                return (ToolState(effect.key, effect.call.name, state, arguments=edited),)
             case AskHuman(key=key, call=call):
                 asked = key, call.id, call.name, call.arguments, effect.expires_at, effect.unknown
                 return ToolState(key, call.name, "awaiting-approval"), ToolApprovalRequest(*asked)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     )
     from .asked import entry_text
     from .base import (
+        DELTAS,
         LIVE,
         ApiKey,
         Delta,
@@ -74,6 +75,7 @@ __all__ = [
     "ANTHROPIC_WIRE",
     "CHAT_REASONING",
     "CHAT_WIRE",
+    "DELTAS",
     "LIVE",
     "SERVICES",
     "Access",
@@ -143,6 +145,7 @@ __getattr__ = front_door(
         ),
         ".asked": ("entry_text",),
         ".base": (
+            "DELTAS",
             "LIVE",
             "ApiKey",
             "Delta",

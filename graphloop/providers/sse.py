@@ -68,10 +68,10 @@ class SseDecoder:
                     events.append(ServerEvent(name, b"\n".join(data)))
                     data.clear()
                 name = ""
-            elif line.startswith(b"data: "):
-                data.append(line[6:])
             elif line == self._name_line:  # A fast path: event names mostly repeat.
                 name = self._last_name
+            elif line[:6] == b"data: ":
+                data.append(line[6:])
             else:
                 name = self._other(line, name)
         self._name = name

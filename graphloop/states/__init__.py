@@ -21,7 +21,6 @@ from .fields import (
     with_result,
 )
 from .state import (
-    Stateful,
     changed_fields,
     fields_of,
     is_frozen,
@@ -41,7 +40,6 @@ __all__ = [
     "PromptsOf",
     "Reduce",
     "ResultsInto",
-    "Stateful",
     "changed_fields",
     "field_callback",
     "field_problems",

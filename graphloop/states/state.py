@@ -9,19 +9,17 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, S
 from datetime import date, time, timedelta
 from enum import Enum
 from functools import cached_property
-from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Final, TypeVar, cast
 
 import pydantic
 from msgspec import Struct
 
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import NodeGraph
-from ..node_protocol import Node, unwrapped
-from ..outcomes import Outcome
+from ..node_protocol import unwrapped
 
 __all__ = [
     "ATOMS",
-    "Stateful",
     "changed_fields",
     "fields_of",
     "is_frozen",
@@ -100,16 +98,6 @@ def states_fit(kind: object, other: object) -> bool:
     return kind == other or Any in (kind, other)
 
 
-@runtime_checkable
-class Stateful(Node[S, Outcome], Protocol[S]):
-    """A node that declares the type of its state, such as a node made of a typed function."""
-
-    @property
-    def state_type(self) -> object:
-        """The type of the node's state; None if it uses no state, `Any` if it accepts any type."""
-        ...
-
-
 def state_type_of(graph: NodeGraph[Any], given: object) -> object:
     """Return the state type of a graph: the given type, or the first that a node declares.
 
@@ -142,11 +130,10 @@ def known_state_type(graph: NodeGraph[Any]) -> object:
 
 def _types_named(graph: NodeGraph[Any]) -> Iterator[tuple[str, object]]:
     for node in unwrapped(graph.nodes.values()):
-        if isinstance(node, Stateful):
-            # isinstance does not know the type of the state.
-            kind = cast("Stateful[object]", node).state_type
-            if kind is not Any:
-                yield node.name, kind
+        # A node that declares the type of its state, such as one made of a typed function.
+        kind: object = getattr(node, "state_type", Any)
+        if kind is not Any:
+            yield node.name, kind
 
 
 def _type_name(kind: object) -> str:

@@ -26,7 +26,7 @@ from .execution import (
     yes_or_no,
 )
 from .gates import NO_GATES, Gates, answer_of, conditions_of, gates_of, rules_of
-from .needs import CallSpending, ToolAsks, kept, metered, paid
+from .needs import CallSpending, Meter, ToolAsks, kept, paid
 from .options import NOT_DONE, REPEATABLE, UNKNOWN, Approval, Found, NotFound, legal_name
 from .outcome import (
     ArgumentsRejected,
@@ -70,6 +70,7 @@ __all__ = [
     "Found",
     "Gates",
     "JsonSchema",
+    "Meter",
     "NotFound",
     "Parameters",
     "ProgressReports",
@@ -97,7 +98,6 @@ __all__ = [
     "kind_name",
     "leave",
     "legal_name",
-    "metered",
     "model_parameters",
     "outcome_of_error",
     "outcome_of_value",

@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final, final
 
+from msgspec import Struct
+
 from ..effects import ToolQuestion
 from ..run import Run
 from ..spending import NOTHING_SPENT, Budget, Spent
 from ..values import Reply
 
-__all__ = ["CallSpending", "ToolAsks", "kept", "metered", "paid"]
+__all__ = ["CallSpending", "Meter", "ToolAsks", "kept", "paid"]
 
 
 @final
@@ -79,24 +81,24 @@ class CallSpending:
         self.spent += Spent.on(reply.usage, cost_usd)
 
 
-def metered(
-    known: dict[int, CallSpending],
-    effect: int,
-    run: Run[Any],
-    price: Callable[[Reply], float | None] | None,
-) -> CallSpending:
-    """Return the spending of a running call, and keep it in `known` by the id of its effect.
+class Meter(Struct, frozen=True, eq=False):
+    """Returns the spending of a running call; calls that run beside it count in the same budget."""
 
-    Calls of one turn that run beside each other count each other's spending.
-    """
+    known: dict[int, CallSpending]
+    effect: int
+    run: Run[Any]
+    price: Callable[[Reply], float | None] | None
 
-    def before() -> Spent:
-        beside = [known[at].spent for at in run.pending if at != effect and at in known]
-        return sum(beside, run.spent)
+    def __call__(self) -> CallSpending:
+        """Return the spending of the call, and keep it in `known` by the id of its effect."""
+        if self.effect not in self.known:
+            budget = self.run.setup.budget
+            self.known[self.effect] = CallSpending(budget, self._before, self.price)
+        return self.known[self.effect]
 
-    if effect not in known:
-        known[effect] = CallSpending(run.setup.budget, before, price)
-    return known[effect]
+    def _before(self) -> Spent:
+        others = [at for at in self.run.pending if at != self.effect and at in self.known]
+        return sum([self.known[at].spent for at in others], self.run.spent)
 
 
 def paid(known: dict[int, CallSpending], effect: int) -> Spent:

@@ -37,8 +37,9 @@ JsonSchema: TypeAlias = dict[str, object]
 
 # Finds NaN, Infinity, and numbers that pydantic would read as an infinity, such as 1e999.
 _may_not_be_json: Final = re.compile(
-    # The first characters are one set, so that the search skips all others fast.
-    r"[NI0-9](?:(?<=N)aN|(?<=I)nfinity|(?<=[0-9])(?:[eE]\+?[0-9]{3}|[0-9]{308}))"
+    # The first characters are one set, so that the search skips all others fast; texts such as
+    # `0aN` match as well.
+    r"[NI0-9](?:aN|nfinity|[eE]\+?[0-9]{3}|[0-9]{308})"
 ).search
 
 

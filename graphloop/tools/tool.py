@@ -89,11 +89,11 @@ class ToolContext(Struct, Generic[DepsT_co], frozen=True):
     turn: int = 0
     messages: Sequence[Message] = ()
     path: tuple[str, ...] = ()
-    aborted: Event = NEVER
     deps: DepsT_co = cast("DepsT_co", None)
     reports: ProgressReports | None = None
     answer: ToolAnswer | None = None
     meter: Callable[[], CallSpending] | None = None
+    aborted: Event = NEVER
 
     def __repr__(self) -> str:
         return f"ToolContext(run_id={self.run_id!r}, key={self.key!r}, turn={self.turn})"

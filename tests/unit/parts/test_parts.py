@@ -186,7 +186,7 @@ def test_deltas_are_shown_only_while_the_run_s_own_model_talks() -> None:
 
     for taken in replay_steps(graph, simulation.events):
         view.see(taken)
-        shown.append(view.shows_deltas)
+        shown.append(bool(view.show(TextDelta("aloud"))))
 
     assert [True, False] * 3 + [False] == shown
 
