@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from graphloop.errors import ConfigError, ProviderError, RequestRejected, StreamTruncated
@@ -38,7 +36,7 @@ async def answer(provider: HttpProvider) -> Reply:
 
 
 @on_both_wires
-def test_a_stream_cut_near_its_end_is_the_answer_or_truncated(name: str) -> None:
+async def test_a_stream_cut_near_its_end_is_the_answer_or_truncated(name: str) -> None:
     """Half a terminal marker is no marker, and no nonsense either: asking again may help.
 
     From some byte on all has been said. Up to there the stream is truncated, wherever it ends.
@@ -46,19 +44,15 @@ def test_a_stream_cut_near_its_end_is_the_answer_or_truncated(name: str) -> None
     wire, whole, ending = WIRES[name]
     cuts = range(whole.rindex(ending), len(whole) + 1)
 
-    async def main() -> list[AssistantMessage | None]:
-        found: list[AssistantMessage | None] = []
-        async with WireServer([Answer([whole[:cut]]) for cut in cuts]) as server:
-            provider = HttpProvider(wire, Endpoint(server.url), retries=Retries(attempts_max=1))
-            for _ in cuts:
-                try:
-                    found.append((await answer(provider)).message)
-                except StreamTruncated:
-                    found.append(None)
-            await provider.aclose()
-        return found
-
-    found = asyncio.run(main())
+    found: list[AssistantMessage | None] = []
+    async with WireServer([Answer([whole[:cut]]) for cut in cuts]) as server:
+        provider = HttpProvider(wire, Endpoint(server.url), retries=Retries(attempts_max=1))
+        for _ in cuts:
+            try:
+                found.append((await answer(provider)).message)
+            except StreamTruncated:
+                found.append(None)
+        await provider.aclose()
 
     truncated = found.count(None)
     assert 0 < truncated < len(found)
@@ -78,50 +72,43 @@ def test_a_stream_cut_near_its_end_is_the_answer_or_truncated(name: str) -> None
         (Answer([b'event: error\ndata: {"error":{"type":"overloaded_error"}}\n\n']), [0.25]),
     ],
 )
-def test_a_passing_trouble_is_waited_out(name: str, refusal: Answer, waits: list[float]) -> None:
+async def test_a_passing_trouble_is_waited_out(
+    name: str, refusal: Answer, waits: list[float]
+) -> None:
     """Who waits, and how long, is the transport's business on every wire."""
     wire, whole, _ = WIRES[name]
 
-    async def main() -> tuple[Reply, list[float]]:
-        slept = Sleeps()
-        environment = HttpEnvironment(sleep=slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
-        async with WireServer([refusal, Answer([whole])]) as server:
-            provider = HttpProvider(wire, Endpoint(server.url), environment=environment)
-            reply = await answer(provider)
-            await provider.aclose()
-        return reply, slept.seconds
-
-    assert asyncio.run(main()) == (decoded(wire, whole)[1], waits)
+    slept = Sleeps()
+    environment = HttpEnvironment(sleep=slept, jitter=lambda: 0.5, now=lambda: 1_000.0)
+    async with WireServer([refusal, Answer([whole])]) as server:
+        provider = HttpProvider(wire, Endpoint(server.url), environment=environment)
+        reply = await answer(provider)
+        await provider.aclose()
+    assert (reply, slept.seconds) == (decoded(wire, whole)[1], waits)
 
 
 @on_both_wires
-def test_an_empty_account_fails_at_once(name: str) -> None:
+async def test_an_empty_account_fails_at_once(name: str) -> None:
     """Three attempts at a wall cost a minute and end at the wall."""
     body = '{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"m"}}'
 
-    async def main() -> int:
-        async with WireServer([json_answer(429, body, retry_after="60")]) as server:
-            provider = HttpProvider(WIRES[name][0], Endpoint(server.url))
-            with pytest.raises(RequestRejected, match="Add credit"):
-                await answer(provider)
-            await provider.aclose()
-        return len(server.requests)
-
-    assert asyncio.run(main()) == 1
+    async with WireServer([json_answer(429, body, retry_after="60")]) as server:
+        provider = HttpProvider(WIRES[name][0], Endpoint(server.url))
+        with pytest.raises(RequestRejected, match="Add credit"):
+            await answer(provider)
+        await provider.aclose()
+    assert len(server.requests) == 1
 
 
 @on_both_wires
-def test_an_option_that_is_refused_sends_nothing(name: str) -> None:
+async def test_an_option_that_is_refused_sends_nothing(name: str) -> None:
     """A mistake of the caller's costs no request, and is no provider's error."""
 
-    async def main() -> int:
-        asked = ModelRequest(ASK.messages, settings=Settings(options='{"model":"x"}'))
-        async with WireServer() as server:
-            provider = HttpProvider(WIRES[name][0], Endpoint(server.url))
-            with pytest.raises(ConfigError) as caught:
-                await anext(provider.session().stream(asked))
-            await provider.aclose()
-        assert not isinstance(caught.value, ProviderError)
-        return len(server.requests)
-
-    assert asyncio.run(main()) == 0
+    asked = ModelRequest(ASK.messages, settings=Settings(options='{"model":"x"}'))
+    async with WireServer() as server:
+        provider = HttpProvider(WIRES[name][0], Endpoint(server.url))
+        with pytest.raises(ConfigError) as caught:
+            await anext(provider.session().stream(asked))
+        await provider.aclose()
+    assert not isinstance(caught.value, ProviderError)
+    assert len(server.requests) == 0

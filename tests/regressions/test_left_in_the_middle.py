@@ -288,7 +288,7 @@ def results(events: Sequence[Event]) -> list[object]:
 
 
 @pytest.mark.parametrize("way", ["limit", "abort"])
-def test_ended_calls_are_kept_if_time_is_up_during_a_write(way: str) -> None:
+async def test_ended_calls_are_kept_if_time_is_up_during_a_write(way: str) -> None:
     """Two tools have ended, the first result is being written: the second was thrown away."""
     ran: list[str] = []
 
@@ -297,64 +297,56 @@ def test_ended_calls_are_kept_if_time_is_up_during_a_write(way: str) -> None:
         ran.append(card)
         return card
 
-    async def scenario() -> None:
-        store = SlowToKeep()
-        both = [planned("charge", card="A"), planned("charge", card="B")]
-        one = Agent(PlannedModel(lambda _: [both, "done"]), tools=[charge], name="kid", store=store)
-        if way == "abort":
-            two = PlannedModel(lambda _: [[planned("kid", prompt=at) for at in "xy"], "done"])
-            one = Agent(two, tools=[one.as_tool(description="Help.")], store=store)
-        stream = one.stream("go", run_id="r")
-        driving = asyncio.create_task(stream.result())
-        await store.keeping.wait()
-        for _ in range(20):
-            await asyncio.sleep(0)
-        if way == "limit":
-            driving.cancel()
-        else:
-            stream.abort("enough")
+    store = SlowToKeep()
+    both = [planned("charge", card="A"), planned("charge", card="B")]
+    one = Agent(PlannedModel(lambda _: [both, "done"]), tools=[charge], name="kid", store=store)
+    if way == "abort":
+        two = PlannedModel(lambda _: [[planned("kid", prompt=at) for at in "xy"], "done"])
+        one = Agent(two, tools=[one.as_tool(description="Help.")], store=store)
+    stream = one.stream("go", run_id="r")
+    driving = asyncio.create_task(stream.result())
+    await store.keeping.wait()
+    for _ in range(20):
         await asyncio.sleep(0)
-        store.gate.set()
-        await asyncio.wait([driving])
-        journals = [await store.load(run_id) for run_id in await store.runs()]
-        assert sorted(ran) == sorted(
-            map(str, [one for every in journals for one in results(every)])
-        )
-        if way == "abort":
-            assert len(ran) == driving.result().run.spent.tool_calls
-        else:
-            assert driving.cancelled()
-            resumed = await one.resume("r")
-            assert ["ok", "ok"] == [each.status for each in resumed.steps[0].tool_results]
-            assert ["A", "B"] == ran
+    if way == "limit":
+        driving.cancel()
+    else:
+        stream.abort("enough")
+    await asyncio.sleep(0)
+    store.gate.set()
+    await asyncio.wait([driving])
+    journals = [await store.load(run_id) for run_id in await store.runs()]
+    assert sorted(ran) == sorted(map(str, [one for every in journals for one in results(every)]))
+    if way == "abort":
+        assert len(ran) == driving.result().run.spent.tool_calls
+    else:
+        assert driving.cancelled()
+        resumed = await one.resume("r")
+        assert ["ok", "ok"] == [each.status for each in resumed.steps[0].tool_results]
+        assert ["A", "B"] == ran
 
-    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
-
-def test_calls_that_a_stopped_child_never_ran_are_not_counted() -> None:
+async def test_calls_that_a_stopped_child_never_ran_are_not_counted() -> None:
     """Its journal was being told that they may run, and none of them has."""
 
-    async def scenario() -> None:
-        store, ran = SlowToKeep(ModelReplied), list[str]()
+    store, ran = SlowToKeep(ModelReplied), list[str]()
 
-        def note(text: str) -> None:
-            """Take note."""
-            ran.append(text)
+    def note(text: str) -> None:
+        """Take note."""
+        ran.append(text)
 
-        plan = PlannedModel(lambda _: [[planned("note", text="A")], "done"])
-        kid = Agent(plan, tools=[note], name="kid")
-        two = PlannedModel(lambda _: [[planned("kid", prompt="go")], "done"])
-        stream = Agent(two, tools=[kid.as_tool(description="Help.")], store=store).stream("go")
-        store.gate.set()
-        driving = asyncio.create_task(stream.result())
-        await store.keeping.wait()
-        store.keeping.clear()
-        store.gate.clear()
-        await store.keeping.wait()
-        stream.abort("enough")
-        await asyncio.sleep(0)
-        store.gate.set()
-        result = await driving
-        assert ([], 0) == (ran, result.run.spent.tool_calls)
-
-    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    plan = PlannedModel(lambda _: [[planned("note", text="A")], "done"])
+    kid = Agent(plan, tools=[note], name="kid")
+    two = PlannedModel(lambda _: [[planned("kid", prompt="go")], "done"])
+    stream = Agent(two, tools=[kid.as_tool(description="Help.")], store=store).stream("go")
+    store.gate.set()
+    driving = asyncio.create_task(stream.result())
+    await store.keeping.wait()
+    store.keeping.clear()
+    store.gate.clear()
+    await store.keeping.wait()
+    stream.abort("enough")
+    await asyncio.sleep(0)
+    store.gate.set()
+    result = await driving
+    assert ([], 0) == (ran, result.run.spent.tool_calls)

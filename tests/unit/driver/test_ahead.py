@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -156,7 +155,7 @@ async def test_a_call_that_was_noted_and_not_begun_runs_when_resumed() -> None:
     assert ["ok"] == [str(one.status) for one in result.steps[0].tool_results]
 
 
-def test_a_refused_commit_leaves_the_run_at_its_last_kept_event() -> None:
+async def test_a_refused_commit_leaves_the_run_at_its_last_kept_event() -> None:
     """None of the events that were held has happened."""
 
     class Full(Commits):
@@ -174,11 +173,8 @@ def test_a_refused_commit_leaves_the_run_at_its_last_kept_event() -> None:
         ScriptedModel([reply(call("act", arguments="{}")), "done"]), tools=[act.tool()], store=store
     )
 
-    async def scenario() -> int:
-        stream = agent.stream("go", run_id="r")
-        with pytest.raises(OSError, match="full"):
-            await stream.result()
-        assert stream.run is not None
-        return stream.run.seq
-
-    assert (1, 0) == (asyncio.run(scenario()), act.calls)
+    stream = agent.stream("go", run_id="r")
+    with pytest.raises(OSError, match="full"):
+        await stream.result()
+    assert stream.run is not None
+    assert (1, 0) == (stream.run.seq, act.calls)
