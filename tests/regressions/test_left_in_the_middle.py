@@ -22,8 +22,6 @@ from tests.planned_model import PlannedModel
 from tests.planned_model import call as planned
 from tests.strategies import call, reply
 
-DEADLINE_S = 10.0
-
 Make = Callable[[Path], Store]
 STORES: dict[str, Make] = {
     "memory": lambda _: MemoryStore(),
