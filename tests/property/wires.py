@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, Final, final
 
@@ -51,6 +51,7 @@ class Spoken:
         picture: a medium that the result of a call may hold.
         ends: what closes a request behind its last message, from the outside in.
         streams: recorded streams by name.
+        resized: the same in smaller and in larger pieces.
         cuts: the places in a stream before which it is no answer.
         pieces: the events of a text that comes in these pieces.
         hostile: what a server may send, its last event included.
@@ -69,6 +70,7 @@ class Spoken:
     pieces: Callable[[Sequence[str]], Iterable[ServerEvent]]
     hostile: st.SearchStrategy[Sequence[ServerEvent]]
     values: st.SearchStrategy[Any]
+    resized: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     opening: tuple[AssistantPart, ...] = ()
     tools: tuple[ToolSpec, ...] = (ToolSpec("f", "", "{}"),)
 
@@ -304,6 +306,17 @@ gemini_chunks = gemini_values | st.builds(google_talk.chunk, st.lists(gemini_par
 gemini_end = st.builds(google_talk.chunk, st.lists(gemini_parts, max_size=2), gemini_words)
 
 
+def _gemini_streams(*sizes: int) -> dict[str, bytes]:
+    return {
+        f"{name}, {form}, {size}": google_talk.recorded(
+            google_talk.stream(parts, form, size=size), b"\n"
+        )
+        for name, parts in google_talk.ITEMS.items()
+        for form in google_talk.FORMS
+        for size in sizes
+    }
+
+
 # OpenAI Responses
 
 ITEM_KINDS = st.sampled_from(
@@ -356,6 +369,17 @@ completed = st.fixed_dictionaries(
 ).map(lambda response: {"type": "response.completed", "response": response})
 
 
+def _item_streams(*sizes: int) -> dict[str, bytes]:
+    return {
+        f"{name}, {form}, {size}": responses_talk.recorded(
+            responses_talk.stream(items, form, size=size)
+        )
+        for name, items in responses_talk.ITEMS.items()
+        for form in responses_talk.FORMS
+        for size in sizes
+    }
+
+
 def _as_items(pieces: Sequence[str]) -> list[ServerEvent]:
     message = responses_talk.message("msg_1", responses_talk.text("".join(pieces)))
     events = iter(pieces)
@@ -395,11 +419,8 @@ WIRES: Final[Mapping[str, Spoken]] = {
         ids=st.sampled_from(NUMBERED),
         picture=inline,
         ends=(b"]}", b"]}"),
-        streams={
-            f"{name}, {form}": google_talk.recorded(google_talk.stream(parts, form), b"\n")
-            for name, parts in google_talk.ITEMS.items()
-            for form in google_talk.FORMS
-        },
+        streams=_gemini_streams(4),
+        resized=_gemini_streams(1, 1000),
         cuts=_starts_of_events,
         pieces=lambda pieces: [
             *(event(google_talk.chunk([{"text": each}])) for each in pieces),
@@ -434,11 +455,8 @@ WIRES: Final[Mapping[str, Spoken]] = {
         ids=st.sampled_from(NUMBERED),
         picture=inline,
         ends=(b"]}",),
-        streams={
-            f"{name}, {form}": responses_talk.recorded(responses_talk.stream(items, form))
-            for name, items in responses_talk.ITEMS.items()
-            for form in responses_talk.FORMS
-        },
+        streams=_item_streams(4),
+        resized=_item_streams(1, 1000),
         cuts=_starts_of_events,
         pieces=_as_items,
         hostile=_sent(item_events | item_values, completed),
