@@ -18,6 +18,7 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
+from tests.passing_store import PassingStore
 from tests.planned_model import PlannedModel
 from tests.planned_model import call as planned
 from tests.strategies import call, reply
@@ -142,11 +143,11 @@ async def test_what_was_said_before_the_stream_was_left_is_kept() -> None:
     assert UserMessage("hurry", origin="steering") in (await till.agent(store).resume("r")).messages
 
 
-class LeftAtReply:
+class LeftAtReply(PassingStore):
     """A journal in memory that leaves a stream while a reply with its checks is being kept."""
 
     def __init__(self) -> None:
-        self.kept = MemoryStore()
+        super().__init__()
         self.stream: RunStream | None = None
         self.leaving: asyncio.Task[None] | None = None
 
@@ -156,15 +157,7 @@ class LeftAtReply:
             self.leaving = asyncio.create_task(self.stream.aclose())
             self.stream = None
             await asyncio.sleep(0)
-        await self.kept.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> tuple[Event, ...]:
-        """Return the journal."""
-        return tuple(await self.kept.load(run_id))
-
-    async def runs(self) -> list[str]:
-        """Return the ids."""
-        return list(await self.kept.runs())
+        await super().append(run_id, seq, *events)
 
 
 async def test_a_tool_that_had_not_begun_at_a_leave_runs_once() -> None:
@@ -251,7 +244,7 @@ async def test_children_begin_nothing_more_once_the_stream_is_left(as_tools: boo
     assert 30 == len(ran)
 
 
-class SlowToKeep:
+class SlowToKeep(PassingStore):
     """A store that takes its time for one kind of events, as a disk does.
 
     Args:
@@ -259,7 +252,7 @@ class SlowToKeep:
     """
 
     def __init__(self, slow: type[Event] = ToolReturned) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.slow = slow
         self.gate = asyncio.Event()
         self.keeping = asyncio.Event()
@@ -269,15 +262,7 @@ class SlowToKeep:
         if any(isinstance(event, self.slow) for event in events):
             self.keeping.set()
             await self.gate.wait()
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 def results(events: Sequence[Event]) -> list[object]:

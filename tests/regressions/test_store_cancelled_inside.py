@@ -7,15 +7,14 @@ ever for a child whose task had died in silence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
 from graphloop import Agent, EndReason
 from graphloop.errors import StoreError
 from graphloop.events import Event
-from graphloop.stores.memory import MemoryStore
 from tests.agent_tree import Ledger, Plans, batch, tree
+from tests.passing_store import PassingStore
 
 DEADLINE_S = 3.0
 BELOW: dict[str, Plans] = {
@@ -25,11 +24,11 @@ BELOW: dict[str, Plans] = {
 }
 
 
-class Closing:
+class Closing(PassingStore):
     """Cancels one append: the second event of a run that is this deep below the top."""
 
     def __init__(self, below: int) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.is_open = False
         self._below = below
 
@@ -37,15 +36,7 @@ class Closing:
         """Keep events."""
         if not self.is_open and seq > 1 and run_id.count("/") == self._below:
             raise asyncio.CancelledError
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 @pytest.mark.parametrize("below", BELOW)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from graphloop import END, Agent, Edges, Graph, Tool, ToolContext
@@ -12,33 +10,25 @@ from graphloop.nodes import Append, Critique, ModelCall, PrepareStep
 from graphloop.outcomes import Final, Ready
 from graphloop.parts.kinds import ToolCallPart
 from graphloop.replay import replay
-from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools.options import EffectPolicy
+from tests.passing_store import PassingStore
 from tests.strategies import call, reply
 
 REPLY, CHECK, NOTE = "ModelReplied", "CallsChecked", "EffectsStarted"
 
 
-class Commits:
+class Commits(PassingStore):
     """A store that tells which events each append has kept."""
 
     def __init__(self) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.kept: list[list[str]] = []
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events."""
         self.kept.append([type(event).__name__ for event in events])
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 class Act:

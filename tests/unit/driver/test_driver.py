@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,7 @@ from graphloop.values import ModelRequest, Reply, ToolResult, UserMessage
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.mortal_store import Died as Killed
 from tests.mortal_store import Fate, MortalStore
+from tests.passing_store import PassingStore
 from tests.strategies import QUESTION, call, loop, reply, wrong
 
 T = TypeVar("T")
@@ -727,26 +728,18 @@ async def test_a_run_that_is_left_stands_where_its_journal_is() -> None:
 
 
 @final
-class FullStore:
+class FullStore(PassingStore):
     """A journal in memory that refuses what people say."""
 
     def __init__(self, *, refuses: bool) -> None:
-        self.kept = MemoryStore()
+        super().__init__()
         self.refuses = refuses
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events, or not."""
         if self.refuses and any(isinstance(event, Queued) for event in events):
             raise StoreError("the disk is full")
-        await self.kept.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return what was kept."""
-        return await self.kept.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return the ids."""
-        return await self.kept.runs()
+        await super().append(run_id, seq, *events)
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["kept", "refused"])

@@ -33,12 +33,13 @@ from graphloop.testing import ScriptedModel
 from graphloop.tools.tool import Tool
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import UserMessage, evolve
+from tests.passing_store import PassingStore
 from tests.strategies import QUESTION, SETUP, call, fresh, loop, reply
 
 STARTED = Started(0.0, "r", "agent", QUESTION, SETUP)
 
 
-class Refusing:
+class Refusing(PassingStore):
     """Keeps an event, or not, and tells neither: it says that the disk is gone.
 
     Args:
@@ -47,7 +48,7 @@ class Refusing:
     """
 
     def __init__(self, at: int, *, keeps: bool) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self._at = at
         self._keeps = keeps
 
@@ -55,17 +56,9 @@ class Refusing:
         """Keep events."""
         is_there = seq <= self._at < seq + len(events)
         if not is_there or self._keeps:
-            await self.disk.append(run_id, seq, *events)
+            await super().append(run_id, seq, *events)
         if is_there:
             raise StoreError("the disk is gone")
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
 
 
 def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
