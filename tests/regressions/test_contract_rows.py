@@ -320,7 +320,7 @@ def test_a_client_tool_may_need_an_approval_first() -> None:
     assert ["here"] == results_of(done.messages)
 
 
-def test_approved_and_denied_calls_of_one_turn_are_one_step() -> None:
+async def test_approved_and_denied_calls_of_one_turn_are_one_step() -> None:
     """A08, A09, A17: the stream tells a denial from a failure, and the loop goes on."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("pay", 1), call("pay", 2), call("read")), "done"])
@@ -330,15 +330,12 @@ def test_approved_and_denied_calls_of_one_turn_are_one_step() -> None:
         approve_tool_call=lambda one: one.arguments == '{"x": 1}',
     )
 
-    async def scenario() -> tuple[dict[str, list[tuple[str, bool]]], int]:
-        stream = agent.stream("go")
-        states: dict[str, list[tuple[str, bool]]] = {}
-        async for part in stream.full_stream:
-            if isinstance(part, ToolState):
-                states.setdefault(part.key, []).append((part.state, part.denied))
-        return states, len((await stream.result()).steps)
-
-    states, steps = asyncio.run(scenario())
+    stream = agent.stream("go")
+    states: dict[str, list[tuple[str, bool]]] = {}
+    async for part in stream.full_stream:
+        if isinstance(part, ToolState):
+            states.setdefault(part.key, []).append((part.state, part.denied))
+    steps = len((await stream.result()).steps)
     assert ["pay 1"] == ran
     assert 2 == steps
     assert ("complete", False) == states["c0.0"][-1]

@@ -40,21 +40,18 @@ class Closing(PassingStore):
 
 
 @pytest.mark.parametrize("below", BELOW)
-def test_an_append_that_its_store_cancels_ends_with_an_error(below: str) -> None:
+async def test_an_append_that_its_store_cancels_ends_with_an_error(below: str) -> None:
     """Nothing is lost: the run can be resumed once the store is well."""
 
-    async def scenario() -> tuple[str, EndReason]:
-        store = Closing(int("kid" in BELOW[below]))
+    store = Closing(int("kid" in BELOW[below]))
 
-        def agent() -> Agent:
-            return tree(Ledger(), BELOW[below], store)
+    def agent() -> Agent:
+        return tree(Ledger(), BELOW[below], store)
 
-        with pytest.raises(StoreError) as caught:
-            await agent().generate("go", run_id="r")
-        store.is_open = True
-        return str(caught.value), (await agent().resume("r")).end_reason
-
-    said, end = asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    with pytest.raises(StoreError) as caught:
+        await agent().generate("go", run_id="r")
+    store.is_open = True
+    said, end = str(caught.value), (await agent().resume("r")).end_reason
 
     assert "cancelled by something" in said
     assert EndReason.COMPLETED is end

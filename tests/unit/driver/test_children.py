@@ -366,18 +366,15 @@ async def test_a_child_that_cannot_be_opened_has_failed() -> None:
     assert "kid" in failed.failure.message
 
 
-def test_a_child_of_another_process_is_ended_and_paid_for() -> None:
+async def test_a_child_of_another_process_is_ended_and_paid_for() -> None:
     """And one that nobody knows has not begun: there is nothing to end, and nothing to pay."""
 
-    async def scenario() -> tuple[Spent, Spent, Spent, bool]:
-        ports, run, effect, child = await parked()
-        below = runs_below(ports)
-        nothing = await below.end(effect, run, STOPPED, unless_busy=True)
-        below.known = {effect.key: Resumption(child)}
-        spent = await below.end(effect, run, STOPPED, unless_busy=True)
-        return nothing, spent, child.spent, below.descendants["r/c0.0"].ended
-
-    nothing, spent, had, ended = asyncio.run(scenario())
+    ports, run, effect, child = await parked()
+    below = runs_below(ports)
+    nothing = await below.end(effect, run, STOPPED, unless_busy=True)
+    below.known = {effect.key: Resumption(child)}
+    spent = await below.end(effect, run, STOPPED, unless_busy=True)
+    had, ended = child.spent, below.descendants["r/c0.0"].ended
 
     assert Spent() == nothing
     assert had.model_calls == spent.model_calls == 1

@@ -690,24 +690,21 @@ def test_a_driver_that_lost_its_run_stops_its_tools(tmp_path: Path) -> None:
 GO: Plans = {"go": [batch("kid")], "kid": [batch("leaf")], "leaf": [batch("client"), "deep"]}
 
 
-def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
+async def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
     """The same driver may go on with a parked run, and cancel it: at any depth."""
 
-    async def scenario() -> tuple[AsyncDriver[None], list[str]]:
-        store = MemoryStore()
-        runner = tree(Ledger(), GO)._terms  # pyright: ignore[reportPrivateUsage]
-        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
-        await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
-        assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
-        assert one.run is not None
-        await drive(one.resume(one.run, at_once=True))
-        assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
-        one.abort("enough")
-        await drive(one.resume(one.run, at_once=True))
-        await one.cancelled(Cancelled(0.0), unless_busy=False)
-        return one, [names(await store.load(run))[-1] for run in await store.runs()]
-
-    one, last = asyncio.run(scenario())
+    store = MemoryStore()
+    runner = tree(Ledger(), GO)._terms  # pyright: ignore[reportPrivateUsage]
+    one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+    await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
+    assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
+    assert one.run is not None
+    await drive(one.resume(one.run, at_once=True))
+    assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
+    one.abort("enough")
+    await drive(one.resume(one.run, at_once=True))
+    await one.cancelled(Cancelled(0.0), unless_busy=False)
+    last = [names(await store.load(run))[-1] for run in await store.runs()]
 
     assert ["Cancelled"] * 3 == last
     assert () == one.pending

@@ -81,17 +81,14 @@ async def heard(one: InFlight[None]) -> list[object]:
 
 
 @pytest.mark.parametrize("waits", [CHILD, AskHuman(2, "c0.0", call())])
-def test_what_waits_for_somebody_ends_unheard(waits: StartRun | AskHuman) -> None:
+async def test_what_waits_for_somebody_ends_unheard(waits: StartRun | AskHuman) -> None:
     """A child that parks, or a question left open: alone, nothing is heard; others are."""
 
-    async def scenario() -> tuple[list[object], list[object]]:
-        one = hearing(talk)
-        one.todo = [waits]
-        alone = await heard(one)
-        one.todo = [waits, CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
-        return alone, await heard(one)
-
-    alone, beside = asyncio.run(scenario())
+    one = hearing(talk)
+    one.todo = [waits]
+    alone = await heard(one)
+    one.todo = [waits, CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
+    beside = await heard(one)
 
     assert [None] == alone
     assert [ToolReturned(0.0, 3, "fine"), ToolReturned(0.0, 4, "fine"), None] == beside
