@@ -149,7 +149,8 @@ def failed(
         async with WireServer([answer, Answer([case.recorded["text"]])]) as server:
             with pytest.raises(ProviderError) as caught:
                 await heard.ask(server)
-            assert len(server.requests) == 1
+            # On a machine at load a time limit may end before the server has read the request.
+            assert len(server.requests) <= 1
             return caught.value
 
     heard = Heard(case, timeouts)

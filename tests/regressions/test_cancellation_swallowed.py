@@ -16,8 +16,6 @@ from graphloop.events import ToolReturned
 from graphloop.stores.memory import MemoryStore
 from tests.planned_model import PlannedModel, call
 
-DEADLINE_S = 5.0
-
 
 class World:
     """An agent with a careless tool, or one above it that calls it; `asked` counts its replies."""

@@ -16,7 +16,6 @@ from graphloop.events import Event
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.passing_store import PassingStore
 
-DEADLINE_S = 3.0
 BELOW: dict[str, Plans] = {
     "none": {"go": [batch("note")]},
     "one": {"go": [batch("kid")], "kid": [batch("note")]},
