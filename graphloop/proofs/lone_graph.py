@@ -67,7 +67,7 @@ def prove(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | U
         visits: the graph, with the upper bounds of visits of its nodes.
         aside: the nodes whose unbounded cycles (GL4) are suppressed.
     """
-    graph, results = visits.graph, [*_results(visits, aside)]
+    graph, results = visits.graph, [*_results_alone(visits, aside)]
     if any(isinstance(result, Finding) for result in results):
         blame = Blame(graph)
         results = [
@@ -76,7 +76,7 @@ def prove(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | U
     yield from map(graph.with_line, results)
 
 
-def _results(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
+def _results_alone(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
     """Yield the results of every proof that needs only this graph, without the children."""
     graph = visits.graph
     yield from find_table_mismatches(graph)
@@ -110,7 +110,7 @@ class Blame(Generic[S]):
         self._tries = FINDING_MAX // size if FINDING_MAX // size >= TRIES_MIN else 0
         self._left = GRAPH_MAX // size
         self._calls = CallProduct(graph)
-        self._faults = _Faults(self._calls)
+        self._unchanged = _Faults(self._calls)
         self._known: dict[tuple[_Cell, str], _Faults[S]] = {}
         self._order = {name: number for number, name in enumerate(graph.table)}
         self._heads = [names[0] for names in islands(graph)]
@@ -120,10 +120,10 @@ class Blame(Generic[S]):
         if finding.code not in DECIDED or finding.severity != "error":
             return finding
         scores: dict[_Cell, int] = {}
-        for cell, target in islice(self._changes(finding), min(self._tries, self._left)):
+        for cell, target in islice(self._single_changes(finding), min(self._tries, self._left)):
             faults = self._faults_after(cell, target)
-            mended = faults.of(finding.code) < self._faults.of(finding.code)
-            if mended and faults.total() < scores.get(cell, self._faults.total()):
+            mended = faults.of(finding.code) < self._unchanged.of(finding.code)
+            if mended and faults.total() < scores.get(cell, self._unchanged.total()):
                 scores[cell] = faults.total()
         if not scores:
             return finding
@@ -132,7 +132,7 @@ class Blame(Generic[S]):
         rows = tuple((node, outcome_name(outcome)) for node, outcome in cells)
         return replace(finding, rows=rows, written=self._graph.line_of(*rows[0]))
 
-    def _changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
+    def _single_changes(self, finding: Finding) -> Iterator[tuple[_Cell, str]]:
         """Yield single changes of the table, as a cell and its new target, likeliest first."""
         names = finding.witness[:-1] if finding.outcomes else ()
         on_witness = [

@@ -30,7 +30,7 @@ from graphloop.agent.sub_agents import AgentTool
 from graphloop.driver.ports import Ports
 from graphloop.effects import StartRun
 from graphloop.errors import ConfigError
-from graphloop.events import Setup
+from graphloop.events import Setup, Started
 from graphloop.graph import Edges
 from graphloop.nodes import Append, ModelCall, PrepareStep
 from graphloop.outcomes import Answered, Ready
@@ -233,16 +233,19 @@ def _start(arguments: str) -> StartRun:
     return StartRun(1, "c0.0", "kid", arguments, ())
 
 
-async def test_arguments_that_are_no_task_are_refused() -> None:
+def test_arguments_that_are_no_task_are_refused() -> None:
     child = kid("42")
     ports: Ports[None] = Ports(store=MemoryStore(), models={}, toolbox=Toolbox(()))
 
     opened = child.open(_start('{"prompt": "look"}'), fresh(), ports)
 
+    async def begun() -> Started:
+        return await opened.begin()
+
     with pytest.raises(ConfigError, match="takes a `prompt`; found 3"):
         child.open(_start('{"prompt": 3}'), fresh(), ports)
 
-    assert (UserMessage("look"),) == (await opened.begin()).messages
+    assert (UserMessage("look"),) == asyncio.run(begun()).messages
     assert ("r/c0.0", ("c0.0",)) == (opened.run_id, opened.ports.path)
 
 

@@ -70,118 +70,136 @@ def test_an_unknown_durability_is_refused(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "runs.db", durability="full")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
-async def test_two_hundred_concurrent_appends_are_all_kept_in_order(tmp_path: Path) -> None:
+def test_two_hundred_concurrent_appends_are_all_kept_in_order(tmp_path: Path) -> None:
     """Twenty runs of one process, each with its own journal, share the commits."""
 
     async def fill(store: SqliteStore, run_id: str) -> None:
         for seq in range(1, 11):
             await store.append(run_id, seq, Cancelled(float(seq), run_id))
 
-    store = SqliteStore(tmp_path / "runs.db")
-    async with asyncio.TaskGroup() as group:
-        for number in range(20):
-            group.create_task(fill(store, f"run {number}"))
-    assert 20 == len(await store.runs())
-    for run_id in await store.runs():
-        kept = [Cancelled(float(seq), run_id) for seq in range(1, 11)]
-        assert kept == list(await store.load(run_id))
-    await store.aclose()
+    async def run() -> None:
+        store = SqliteStore(tmp_path / "runs.db")
+        async with asyncio.TaskGroup() as group:
+            for number in range(20):
+                group.create_task(fill(store, f"run {number}"))
+        assert 20 == len(await store.runs())
+        for run_id in await store.runs():
+            kept = [Cancelled(float(seq), run_id) for seq in range(1, 11)]
+            assert kept == list(await store.load(run_id))
+        await store.aclose()
+
+    asyncio.run(run())
 
 
-async def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
+def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
     """Until it is released: then it says how it was left, and what it waits for."""
     clock, path = Clock(), tmp_path / "runs.db"
 
-    first, second = SqliteStore(path, clock=clock), SqliteStore(path, clock=clock)
-    await first.claim("r")
-    assert [] == list(await second.overview())
-    await first.append("r", 1, EVENT)
+    async def run() -> None:
+        first, second = SqliteStore(path, clock=clock), SqliteStore(path, clock=clock)
+        await first.claim("r")
+        assert [] == list(await second.overview())
+        await first.append("r", 1, EVENT)
 
-    elsewhere = rf"pid {os.getpid()}.*1970-01-01T00:17:10"
-    for store, by in ((first, "through this store"), (second, elsewhere)):
-        with pytest.raises(RunBusy, match=by):
-            await store.claim("r")
-    with pytest.raises(Fenced, match="never claimed it"):
-        await second.append("r", 2, EVENT)
-    with pytest.raises(StoreError, match="not claimed by this store"):
+        elsewhere = rf"pid {os.getpid()}.*1970-01-01T00:17:10"
+        for store, by in ((first, "through this store"), (second, elsewhere)):
+            with pytest.raises(RunBusy, match=by):
+                await store.claim("r")
+        with pytest.raises(Fenced, match="never claimed it"):
+            await second.append("r", 2, EVENT)
+        with pytest.raises(StoreError, match="not claimed by this store"):
+            await second.release("r", "done", ())
+        assert "running" == (await second.overview())[0].status
+
+        await first.release("r", "parked", [ASK])
+        (record,) = await second.overview()
+        assert ("parked", (ASK,)) == (record.status, record.asks)
+        await first.append("r", 2, EVENT)
+        await second.claim("r")
+        assert ("running", ()) == ((await first.overview())[0].status, record.asks[1:])
+        await second.append("r", 3, EVENT)
         await second.release("r", "done", ())
-    assert "running" == (await second.overview())[0].status
+        await first.claim("r")
 
-    await first.release("r", "parked", [ASK])
-    (record,) = await second.overview()
-    assert ("parked", (ASK,)) == (record.status, record.asks)
-    await first.append("r", 2, EVENT)
-    await second.claim("r")
-    assert ("running", ()) == ((await first.overview())[0].status, record.asks[1:])
-    await second.append("r", 3, EVENT)
-    await second.release("r", "done", ())
-    await first.claim("r")
+    asyncio.run(run())
 
 
-async def test_an_expired_lease_can_be_taken_and_fences_its_old_owner(tmp_path: Path) -> None:
+def test_an_expired_lease_can_be_taken_and_fences_its_old_owner(tmp_path: Path) -> None:
     """The old driver is not asked: it may be dead, or only slow. If slow, it must not write."""
     clock, path = Clock(), tmp_path / "runs.db"
 
-    slow, quick = SqliteStore(path, clock=clock), SqliteStore(path, clock=clock)
-    await slow.claim("r")
-    await slow.append("r", 1, EVENT)
-    clock.now += 29
-    await slow.append("r", 2, EVENT)
-    clock.now += 29
-    with pytest.raises(RunBusy):
+    async def run() -> None:
+        slow, quick = SqliteStore(path, clock=clock), SqliteStore(path, clock=clock)
+        await slow.claim("r")
+        await slow.append("r", 1, EVENT)
+        clock.now += 29
+        await slow.append("r", 2, EVENT)
+        clock.now += 29
+        with pytest.raises(RunBusy):
+            await quick.claim("r")
+        clock.now += 1
+        assert "interrupted" == (await quick.overview())[0].status
         await quick.claim("r")
-    clock.now += 1
-    assert "interrupted" == (await quick.overview())[0].status
-    await quick.claim("r")
 
-    with pytest.raises(Fenced, match="in epoch 2; this driver claimed it in epoch 1"):
-        await slow.append("r", 3, EVENT)
-    with pytest.raises(Fenced):
-        await slow.release("r", "done", ())
-    await quick.append("r", 3, EVENT)
-    await quick.release("r", "parked", ())
-    with pytest.raises(Fenced, match="has no driver"):
+        with pytest.raises(Fenced, match="in epoch 2; this driver claimed it in epoch 1"):
+            await slow.append("r", 3, EVENT)
+        with pytest.raises(Fenced):
+            await slow.release("r", "done", ())
+        await quick.append("r", 3, EVENT)
+        await quick.release("r", "parked", ())
+        with pytest.raises(Fenced, match="has no driver"):
+            await slow.append("r", 4, EVENT)
+        assert 3 == len(await slow.load("r"))
+        await slow.claim("r")
         await slow.append("r", 4, EVENT)
-    assert 3 == len(await slow.load("r"))
-    await slow.claim("r")
-    await slow.append("r", 4, EVENT)
+
+    asyncio.run(run())
 
 
-async def test_a_claim_without_events_leaves_nothing(tmp_path: Path) -> None:
+def test_a_claim_without_events_leaves_nothing(tmp_path: Path) -> None:
     """A run that failed before it began can be begun again, by whoever."""
 
-    first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
-    await first.claim("r")
-    await first.release("r", "failed", ())
-    await second.append("r", 1, EVENT)
-    assert ["ready"] == [each.status for each in await first.overview()]
+    async def run() -> None:
+        first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
+        await first.claim("r")
+        await first.release("r", "failed", ())
+        await second.append("r", 1, EVENT)
+        assert ["ready"] == [each.status for each in await first.overview()]
+
+    asyncio.run(run())
 
 
-async def test_a_cancelled_claim_is_no_claim(tmp_path: Path) -> None:
+def test_a_cancelled_claim_is_no_claim(tmp_path: Path) -> None:
     """Nobody would ever release it."""
 
-    first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
-    claiming = asyncio.create_task(first.claim("r"))
-    await asyncio.sleep(0)
-    claiming.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await claiming
-    await first.append("s", 1, EVENT)  # What is put in later is written later.
-    await second.claim("r")
+    async def run() -> None:
+        first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
+        claiming = asyncio.create_task(first.claim("r"))
+        await asyncio.sleep(0)
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+        await first.append("s", 1, EVENT)  # What is put in later is written later.
+        await second.claim("r")
+
+    asyncio.run(run())
 
 
-async def test_a_cancelled_claim_that_was_refused_undoes_no_other(tmp_path: Path) -> None:
+def test_a_cancelled_claim_that_was_refused_undoes_no_other(tmp_path: Path) -> None:
     """The claim that stands was somebody else's."""
 
-    store, other = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
-    await store.claim("r")
-    claiming = asyncio.create_task(other.claim("r"))
-    await asyncio.sleep(0)
-    claiming.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await claiming
-    await store.append("r", 1, EVENT)
-    assert "running" == (await store.overview())[0].status
+    async def run() -> None:
+        store, other = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
+        await store.claim("r")
+        claiming = asyncio.create_task(other.claim("r"))
+        await asyncio.sleep(0)
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+        await store.append("r", 1, EVENT)
+        assert "running" == (await store.overview())[0].status
+
+    asyncio.run(run())
 
 
 class FullDisk:
@@ -217,103 +235,121 @@ async def left_on_a_full_disk(store: SqliteStore, path: Path) -> FullDisk:
     return disk
 
 
-async def test_a_run_whose_release_failed_is_driven_by_nobody(tmp_path: Path) -> None:
+def test_a_run_whose_release_failed_is_driven_by_nobody(tmp_path: Path) -> None:
     """The disk was full for a moment: the same store can take the run up, as its only driver."""
     path = tmp_path / "runs.db"
 
-    store, other = SqliteStore(path), SqliteStore(path)
-    disk = await left_on_a_full_disk(store, path)
-    with pytest.raises(StoreError, match="not claimed by this store"):
-        await store.release("r", "parked", [ASK])
-    disk.free()
-    await store.claim("r")
-    for one in (store, other):
-        with pytest.raises(RunBusy):
-            await one.claim("r")
-    await store.append("r", 2, EVENT)
-    await store.release("r", "done", ())
-    assert "done" == (await other.overview())[0].status
+    async def run() -> None:
+        store, other = SqliteStore(path), SqliteStore(path)
+        disk = await left_on_a_full_disk(store, path)
+        with pytest.raises(StoreError, match="not claimed by this store"):
+            await store.release("r", "parked", [ASK])
+        disk.free()
+        await store.claim("r")
+        for one in (store, other):
+            with pytest.raises(RunBusy):
+                await one.claim("r")
+        await store.append("r", 2, EVENT)
+        await store.release("r", "done", ())
+        assert "done" == (await other.overview())[0].status
+
+    asyncio.run(run())
 
 
-async def test_a_release_that_failed_is_made_good_at_a_later_beat(tmp_path: Path) -> None:
+def test_a_release_that_failed_is_made_good_at_a_later_beat(tmp_path: Path) -> None:
     """No lease is prolonged that nobody drives by; and what the run waits for is known again."""
     path = tmp_path / "runs.db"
 
-    store, other = SqliteStore(path, lease_s=0.03), SqliteStore(path)
-    disk = await left_on_a_full_disk(store, path)
-    await store.claim("another")
-    while "interrupted" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
-        await asyncio.sleep(0.01)
-    disk.free()
-    while "parked" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
-        await asyncio.sleep(0.01)
-    assert (ASK,) == (await other.overview())[0].asks
-    await other.claim("r")
-    with pytest.raises(RunBusy):
-        await store.claim("r")
+    async def run() -> None:
+        store, other = SqliteStore(path, lease_s=0.03), SqliteStore(path)
+        disk = await left_on_a_full_disk(store, path)
+        await store.claim("another")
+        while "interrupted" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
+            await asyncio.sleep(0.01)
+        disk.free()
+        while "parked" != (await other.overview())[0].status:  # noqa: ASYNC110 - a process's
+            await asyncio.sleep(0.01)
+        assert (ASK,) == (await other.overview())[0].asks
+        await other.claim("r")
+        with pytest.raises(RunBusy):
+            await store.claim("r")
+
+    asyncio.run(asyncio.wait_for(run(), 30))
 
 
-async def test_a_late_release_touches_no_later_claim(tmp_path: Path) -> None:
+def test_a_late_release_touches_no_later_claim(tmp_path: Path) -> None:
     """Nor the next one of the same store."""
     path, clock = tmp_path / "runs.db", Clock()
 
-    store, other = SqliteStore(path, lease_s=0.03, clock=clock), SqliteStore(path, clock=clock)
-    disk = await left_on_a_full_disk(store, path)
-    clock.now += 1
-    await other.claim("r")
-    disk.free()
-    await store.claim("later")  # It is put in before some beat, and released after it.
-    await asyncio.sleep(0.05)
-    await store.release("later", "done", ())
-    await other.append("r", 2, EVENT)
-    assert "running" == (await other.overview())[0].status
+    async def run() -> None:
+        store, other = SqliteStore(path, lease_s=0.03, clock=clock), SqliteStore(path, clock=clock)
+        disk = await left_on_a_full_disk(store, path)
+        clock.now += 1
+        await other.claim("r")
+        disk.free()
+        await store.claim("later")  # It is put in before some beat, and released after it.
+        await asyncio.sleep(0.05)
+        await store.release("later", "done", ())
+        await other.append("r", 2, EVENT)
+        assert "running" == (await other.overview())[0].status
+
+    asyncio.run(run())
 
 
-async def test_a_cancelled_claim_that_stands_has_no_driver(tmp_path: Path) -> None:
+def test_a_cancelled_claim_that_stands_has_no_driver(tmp_path: Path) -> None:
     """Nobody knows that it is theirs, so nobody would ever release it."""
     path = tmp_path / "runs.db"
 
-    store = SqliteStore(path)
-    await store.append("r", 1, EVENT)
-    disk = FullDisk(path, "ABORT")
-    claiming = asyncio.create_task(store.claim("r"))
-    await asyncio.sleep(0)
-    claiming.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await claiming
-    await store.append("s", 1, EVENT)  # What is put in later is written later.
-    disk.free()
-    await store.claim("r")
-    await store.release("r", "done", ())
-    assert "done" == (await store.overview())[0].status
+    async def run() -> None:
+        store = SqliteStore(path)
+        await store.append("r", 1, EVENT)
+        disk = FullDisk(path, "ABORT")
+        claiming = asyncio.create_task(store.claim("r"))
+        await asyncio.sleep(0)
+        claiming.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claiming
+        await store.append("s", 1, EVENT)  # What is put in later is written later.
+        disk.free()
+        await store.claim("r")
+        await store.release("r", "done", ())
+        assert "done" == (await store.overview())[0].status
+
+    asyncio.run(run())
 
 
-async def test_what_could_not_be_released_is_released_by_closing(tmp_path: Path) -> None:
+def test_what_could_not_be_released_is_released_by_closing(tmp_path: Path) -> None:
     """It stands as it was left, and not as interrupted."""
     path = tmp_path / "runs.db"
 
-    store = SqliteStore(path)
-    (await left_on_a_full_disk(store, path)).free()
-    await store.aclose()
-    (record,) = await SqliteStore(path).overview()
-    assert ("parked", (ASK,)) == (record.status, record.asks)
+    async def run() -> None:
+        store = SqliteStore(path)
+        (await left_on_a_full_disk(store, path)).free()
+        await store.aclose()
+        (record,) = await SqliteStore(path).overview()
+        assert ("parked", (ASK,)) == (record.status, record.asks)
+
+    asyncio.run(run())
 
 
-async def test_a_closed_store_gives_its_runs_up_and_refuses_work(tmp_path: Path) -> None:
+def test_a_closed_store_gives_its_runs_up_and_refuses_work(tmp_path: Path) -> None:
     """Waiting for the lease of a driver that has said goodbye helps nobody."""
 
-    first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
-    await first.claim("r")
-    await first.append("r", 1, EVENT)
-    assert not first.closed
-    await first.aclose()
-    await first.aclose()
+    async def run() -> None:
+        first, second = SqliteStore(tmp_path / "runs.db"), SqliteStore(tmp_path / "runs.db")
+        await first.claim("r")
+        await first.append("r", 1, EVENT)
+        assert not first.closed
+        await first.aclose()
+        await first.aclose()
 
-    assert first.closed
-    assert "interrupted" == (await second.overview())[0].status
-    await second.claim("r")
-    with pytest.raises(StoreError, match="is closed"):
-        await first.append("r", 2, EVENT)
+        assert first.closed
+        assert "interrupted" == (await second.overview())[0].status
+        await second.claim("r")
+        with pytest.raises(StoreError, match="is closed"):
+            await first.append("r", 2, EVENT)
+
+    asyncio.run(run())
 
 
 def test_a_forgotten_store_leaves_no_thread(tmp_path: Path) -> None:

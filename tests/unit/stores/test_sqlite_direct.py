@@ -98,84 +98,99 @@ def test_checkpoints_are_left_to_the_thread(tmp_path: Path) -> None:
     assert direct == [False, *[True] * COMMITS_MAX, *[False] * THREAD_COMMITS, True]
 
 
-async def test_no_commit_overtakes_a_job_of_the_thread(tmp_path: Path) -> None:
+def test_no_commit_overtakes_a_job_of_the_thread(tmp_path: Path) -> None:
     """Events of a run stand in the order in which they were appended."""
     go_on, threads = threading.Event(), list[int]()
 
-    writer = writer_of(tmp_path)
-    await in_turn(writer, 1)
-    held = writer.put(lambda _: go_on.wait(30))
-    later = [writer.write(insert(number, threads)) for number in (2, 3)]
-    assert [one.done() for one in later] == [False, False]
-    go_on.set()
-    await asyncio.gather(held, *later)
-    await ended(writer)
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        await in_turn(writer, 1)
+        held = writer.put(lambda _: go_on.wait(30))
+        later = [writer.write(insert(number, threads)) for number in (2, 3)]
+        assert [one.done() for one in later] == [False, False]
+        go_on.set()
+        await asyncio.gather(held, *later)
+        await ended(writer)
+
+    asyncio.run(run())
 
     assert threading.get_ident() not in threads
     assert rows_in(tmp_path) == 3
 
 
-async def test_another_writer_is_waited_for_by_the_thread(tmp_path: Path) -> None:
+def test_another_writer_is_waited_for_by_the_thread(tmp_path: Path) -> None:
     """The event loop goes on while another program holds the database."""
     threads: list[int] = []
 
-    writer = writer_of(tmp_path)
-    await in_turn(writer, 2)
-    with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        waiting = writer.write(insert(3, threads))
-        assert not waiting.done()
-        other.execute("ROLLBACK")
-    await waiting
-    await ended(writer)
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        await in_turn(writer, 2)
+        with closing(sqlite3.connect(tmp_path / "runs.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            waiting = writer.write(insert(3, threads))
+            assert not waiting.done()
+            other.execute("ROLLBACK")
+        await waiting
+        await ended(writer)
+
+    asyncio.run(run())
 
     assert threading.get_ident() not in threads
     assert rows_in(tmp_path) == 3
 
 
 @pytest.mark.skipif(not commits_need_lock(), reason="this SQLite needs no file lock for a commit")
-async def test_a_held_file_lock_is_waited_for_by_the_thread(tmp_path: Path) -> None:
+def test_a_held_file_lock_is_waited_for_by_the_thread(tmp_path: Path) -> None:
     """Another process holds it during a checkpoint, which takes as long as the disk does."""
     threads: list[int] = []
 
-    writer = writer_of(tmp_path)
-    await in_turn(writer, 2)
-    with (tmp_path / "runs.db-lock").open("r+") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        waiting = writer.write(insert(3, threads))
-        assert not waiting.done()
-    await waiting
-    await ended(writer)
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        await in_turn(writer, 2)
+        with (tmp_path / "runs.db-lock").open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            waiting = writer.write(insert(3, threads))
+            assert not waiting.done()
+        await waiting
+        await ended(writer)
+
+    asyncio.run(run())
 
     assert threading.get_ident() not in threads
 
 
-async def test_work_that_fails_changes_nothing_and_tells_its_caller(tmp_path: Path) -> None:
+def test_work_that_fails_changes_nothing_and_tells_its_caller(tmp_path: Path) -> None:
     """A refused append must not leave half of itself."""
 
     def refused(connection: Connection) -> None:
         insert(7, [])(connection)
         raise StoreError("out of order")
 
-    writer = writer_of(tmp_path)
-    await in_turn(writer, 2)
-    with pytest.raises(StoreError, match="out of order"):
-        await writer.write(refused)
-    with pytest.raises(StoreError, match="UNIQUE"):  # The thread repeats it, and words it.
-        await writer.write(insert(2, []))
-    assert await in_turn(writer, 1, first=3) == [True]
-    await ended(writer)
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        await in_turn(writer, 2)
+        with pytest.raises(StoreError, match="out of order"):
+            await writer.write(refused)
+        with pytest.raises(StoreError, match="UNIQUE"):  # The thread repeats it, and words it.
+            await writer.write(insert(2, []))
+        assert await in_turn(writer, 1, first=3) == [True]
+        await ended(writer)
+
+    asyncio.run(run())
 
     assert rows_in(tmp_path) == 3
 
 
-async def test_a_stopped_writer_commits_nothing(tmp_path: Path) -> None:
+def test_a_stopped_writer_commits_nothing(tmp_path: Path) -> None:
     """A closed store's connection is closed, too."""
 
-    writer = writer_of(tmp_path)
-    await in_turn(writer, 2)
-    await ended(writer)
-    with pytest.raises(StoreError, match="is closed"):
-        writer.write(insert(3, []))
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        await in_turn(writer, 2)
+        await ended(writer)
+        with pytest.raises(StoreError, match="is closed"):
+            writer.write(insert(3, []))
+
+    asyncio.run(run())
 
     assert rows_in(tmp_path) == 2

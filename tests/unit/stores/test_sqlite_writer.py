@@ -70,80 +70,95 @@ async def put_in_at_once(
     return [task.result() for task in tasks]
 
 
-async def test_what_waits_is_committed_at_once(tmp_path: Path) -> None:
+def test_what_waits_is_committed_at_once(tmp_path: Path) -> None:
     """Two hundred appends cost one sync of the disk, not two hundred."""
     gate = Gate()
 
-    writer = writer_of(tmp_path)
-    works = [insert(f"run {number}") for number in range(200)]
-    assert {None} == set(await put_in_at_once(writer, works, gate))
-    assert 200 == len(await writer.do(names))
-    writer.stop()
-    await writer.ended()
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        works = [insert(f"run {number}") for number in range(200)]
+        assert {None} == set(await put_in_at_once(writer, works, gate))
+        assert 200 == len(await writer.do(names))
+        writer.stop()
+        await writer.ended()
+
+    asyncio.run(run())
 
     # The gate's own commit may be seen, and that of the last look is.
     assert gate.statements.count("COMMIT") <= 3
 
 
-async def test_what_is_refused_undoes_itself_only(tmp_path: Path) -> None:
+def test_what_is_refused_undoes_itself_only(tmp_path: Path) -> None:
     """Its neighbours in the transaction belong to other runs."""
 
     def half(connection: Connection) -> None:
         insert("half")(connection)
         raise StoreError("refused")
 
-    writer = writer_of(tmp_path)
-    works = [insert("a"), half, insert("a"), insert("b"), insert("\ud800")]
-    failed = await put_in_at_once(writer, works, Gate())
-    assert [None, "refused", None] == [failed[0], str(failed[1]), failed[3]]
-    assert "UNIQUE" in str(failed[2])
-    assert "surrogates" in str(failed[4])
-    assert ["a", "b"] == await writer.do(names)
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        works = [insert("a"), half, insert("a"), insert("b"), insert("\ud800")]
+        failed = await put_in_at_once(writer, works, Gate())
+        assert [None, "refused", None] == [failed[0], str(failed[1]), failed[3]]
+        assert "UNIQUE" in str(failed[2])
+        assert "surrogates" in str(failed[4])
+        assert ["a", "b"] == await writer.do(names)
+
+    asyncio.run(run())
 
 
-async def test_a_lost_transaction_is_told_to_all_in_it(tmp_path: Path) -> None:
+def test_a_lost_transaction_is_told_to_all_in_it(tmp_path: Path) -> None:
     """A full disk makes SQLite undo everything: nobody may think theirs was kept."""
 
     def ruin(connection: Connection) -> None:
         connection.execute("ROLLBACK")
         raise sqlite3.OperationalError("database or disk is full")
 
-    writer = writer_of(tmp_path)
-    failed = await put_in_at_once(writer, [insert("a"), ruin, insert("b")], Gate())
-    assert ["disk is full"] * 3 == [str(each)[-12:] for each in failed]
-    await writer.do(insert("c"))
-    assert ["c"] == await writer.do(names)
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        failed = await put_in_at_once(writer, [insert("a"), ruin, insert("b")], Gate())
+        assert ["disk is full"] * 3 == [str(each)[-12:] for each in failed]
+        await writer.do(insert("c"))
+        assert ["c"] == await writer.do(names)
+
+    asyncio.run(run())
 
 
-async def test_a_commit_that_fails_is_rolled_back(tmp_path: Path) -> None:
+def test_a_commit_that_fails_is_rolled_back(tmp_path: Path) -> None:
     """And the next one succeeds."""
 
     def dangle(connection: Connection) -> None:
         connection.execute("PRAGMA defer_foreign_keys=ON")
         connection.execute("INSERT INTO signal VALUES('nowhere', 'k', 's', 'd', 0)")
 
-    writer = writer_of(tmp_path)
-    with pytest.raises(StoreError, match="FOREIGN KEY"):
-        await writer.do(dangle)
-    await writer.do(insert("c"))
-    assert ["c"] == await writer.do(names)
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        with pytest.raises(StoreError, match="FOREIGN KEY"):
+            await writer.do(dangle)
+        await writer.do(insert("c"))
+        assert ["c"] == await writer.do(names)
+
+    asyncio.run(run())
 
 
-async def test_work_whose_waiter_is_cancelled_does_no_harm(tmp_path: Path) -> None:
+def test_work_whose_waiter_is_cancelled_does_no_harm(tmp_path: Path) -> None:
     """It is done or not; its neighbours hear their own results, and only theirs."""
     gate = Gate()
 
-    writer = writer_of(tmp_path)
-    holding = asyncio.create_task(writer.do(gate))
-    left = asyncio.create_task(writer.do(insert("a")))
-    stays = asyncio.create_task(writer.do(names))
-    await asyncio.sleep(0)
-    left.cancel()
-    gate.go_on.set()
-    with pytest.raises(asyncio.CancelledError):
-        await left
-    await holding
-    assert await stays in (["a"], [])
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        holding = asyncio.create_task(writer.do(gate))
+        left = asyncio.create_task(writer.do(insert("a")))
+        stays = asyncio.create_task(writer.do(names))
+        await asyncio.sleep(0)
+        left.cancel()
+        gate.go_on.set()
+        with pytest.raises(asyncio.CancelledError):
+            await left
+        await holding
+        assert await stays in (["a"], [])
+
+    asyncio.run(run())
 
 
 def test_an_event_loop_that_ended_meanwhile_does_no_harm(tmp_path: Path) -> None:
