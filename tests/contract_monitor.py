@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Final
 
 from graphloop.contract import Cap, Contract, Moves, contract_of
@@ -38,7 +39,7 @@ class Visit:
     effects: list[Effect] = field(default_factory=list[Effect])
     events: list[Event] = field(default_factory=list[Event])
 
-    @property
+    @cached_property
     def contract(self) -> Contract:
         """What the node promises; the monitor is for nodes that promise something."""
         promised = contract_of(self.node)

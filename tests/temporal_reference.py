@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from itertools import permutations
 from typing import assert_never
 
@@ -79,6 +80,7 @@ def enabling(began: Sequence[bool], done: Sequence[bool], undone: Sequence[bool]
     return valid
 
 
+@cache
 def is_apart(rule: TemporalRule, one: Happening) -> bool:
     """Whether what happens is x or z of a rule by a narrower word than the one by which it is y."""
     what, second, third = words_of(rule)
@@ -98,6 +100,7 @@ def is_now(word: str, one: Happening) -> bool:
     return word in one.words and not one.past
 
 
+@cache
 def is_done(word: str, one: Happening) -> bool:
     return (
         f"{'well' if word.startswith('tool:') else word.partition(':')[0]}:{rest(word)}"

@@ -18,6 +18,7 @@ import socket
 import sys
 import tempfile
 import traceback
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, partial
@@ -35,7 +36,10 @@ LENGTH: Final = 4
 
 @cache
 def warm_python() -> tuple[str, ...]:
-    """Return the beginning of a command: `-m MODULE` or a script follows, and its arguments."""
+    """Return the beginning of a command.
+
+    `-m MODULE` or a script follows, and its arguments; before them may stand `-W ACTION`.
+    """
     folder = tempfile.TemporaryDirectory(prefix="graphloop-warm-")
     address = str(Path(folder.name) / "python")
     given, goes_on = os.pipe()
@@ -112,9 +116,13 @@ def _be(streams: Sequence[int], asked: dict[str, Any]) -> NoReturn:
     os.environ.clear()
     os.environ.update(asked["environment"])
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout = open(1, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
+    encoding = asked["environment"].get("PYTHONIOENCODING", "utf-8")
+    sys.stdout = open(1, "w", encoding=encoding, closefd=False, buffering=1)  # noqa: SIM115
     sys.stderr = open(2, "w", encoding="utf-8", closefd=False, buffering=1)  # noqa: SIM115
     first, *rest = asked["words"]
+    if first == "-W":
+        warnings.simplefilter(*rest[:1])
+        first, *rest = rest[1:]
     code: object = 0
     try:
         if first == "-m":

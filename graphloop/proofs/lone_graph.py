@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
@@ -58,9 +58,6 @@ DECIDED: Final = frozenset({"GL1", "GL2", "GL3", "GL4"})
 
 _Cell: TypeAlias = tuple[str, type[Outcome]]
 """A cell of the transition table: a node and an outcome."""
-
-_Faults: TypeAlias = frozenset[tuple[str, Hashable]]
-"""The faults of a table: pairs of a property code and a key of the fault, such as a node."""
 
 
 def prove(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Finding | Unknown]:
@@ -113,10 +110,8 @@ class Blame(Generic[S]):
         self._tries = FINDING_MAX // size if FINDING_MAX // size >= TRIES_MIN else 0
         self._left = GRAPH_MAX // size
         self._calls = CallProduct(graph)
-        self._find_faults = (
-            _find_faults(self._calls) if self._tries else frozenset[tuple[str, Hashable]]()
-        )
-        self._known: dict[tuple[_Cell, str], _Faults] = {}
+        self._unchanged = _Faults(self._calls)
+        self._known: dict[tuple[_Cell, str], _Faults[S]] = {}
         self._order = {name: number for number, name in enumerate(graph.table)}
         self._heads = [names[0] for names in islands(graph)]
 
@@ -127,9 +122,9 @@ class Blame(Generic[S]):
         scores: dict[_Cell, int] = {}
         for cell, target in islice(self._single_changes(finding), min(self._tries, self._left)):
             faults = self._faults_after(cell, target)
-            mended = _count_of(faults, finding.code) < _count_of(self._find_faults, finding.code)
-            if mended and len(faults) < scores.get(cell, len(self._find_faults)):
-                scores[cell] = len(faults)
+            mended = faults.of(finding.code) < self._unchanged.of(finding.code)
+            if mended and faults.total() < scores.get(cell, self._unchanged.total()):
+                scores[cell] = faults.total()
         if not scores:
             return finding
         least = min(scores.values())
@@ -165,28 +160,45 @@ class Blame(Generic[S]):
         row = self._order.get(head, 0)
         return sorted(cells, key=lambda cell: abs(row - 1 - self._order[cell[0]]))
 
-    def _faults_after(self, cell: _Cell, target: str) -> _Faults:
+    def _faults_after(self, cell: _Cell, target: str) -> _Faults[S]:
         """Return the faults of the table after `cell` is changed to lead to `target`."""
         if (cell, target) not in self._known:
             self._left -= 1
             changed = self._graph.redirected(*cell, target)
-            self._known[cell, target] = _find_faults(CallProduct(changed, self._calls))
+            self._known[cell, target] = _Faults(CallProduct(changed, self._calls))
         return self._known[cell, target]
 
 
-def _count_of(faults: _Faults, code: str) -> int:
-    """Return the number of faults with this property code."""
-    return sum(1 for known, _ in faults if known == code)
+@final
+class _Faults(Generic[S]):
+    """The number of faults of a table by graph search alone, without a simulated run.
 
+    Each property is searched when it is first asked for: most changes mend nothing, and of such a
+    change the other properties do not matter.
+    """
 
-def _find_faults(calls: CallProduct[S]) -> _Faults:
-    """Return the faults of a table by graph search alone, without a simulated run."""
-    graph = calls.graph
-    lost = (*islands(graph), *closed_components(graph))
-    faults: list[tuple[str, Hashable]] = [
-        *(("GL1", name) for names in lost for name in names),
-        *(("GL2", node) for node in ungated_nodes(calls)),
-        *(("GL3", fault) for fault in call_faults(calls)),
-        *(("GL4", node) for node in unbounded_nodes(Ranking(graph))),
-    ]
-    return frozenset(faults)
+    def __init__(self, calls: CallProduct[S]) -> None:
+        self._calls = calls
+        self._known: dict[str, int] = {}
+
+    def of(self, code: str) -> int:
+        """Return the number of faults of one property."""
+        if code not in self._known:
+            self._known[code] = len(frozenset(self._search(code)))
+        return self._known[code]
+
+    def total(self) -> int:
+        """Return the number of faults of all decided properties."""
+        return sum(map(self.of, DECIDED))
+
+    def _search(self, code: str) -> Iterable[Hashable]:
+        graph = self._calls.graph
+        match code:
+            case "GL1":
+                return chain(*islands(graph), *closed_components(graph))
+            case "GL2":
+                return ungated_nodes(self._calls)
+            case "GL3":
+                return call_faults(self._calls)
+            case _:
+                return unbounded_nodes(Ranking(graph))

@@ -107,26 +107,23 @@ class Answered(BaseModel):
     degrees: list[float]
 
 
-def test_the_form_of_an_answer_is_what_the_official_sdk_sends() -> None:
+async def test_the_form_of_an_answer_is_what_the_official_sdk_sends() -> None:
     """A pydantic model as the SDK's own helper sends it, strict, field for field."""
-
-    async def sent_by_sdk() -> bytes:
-        async with (
-            WireServer([Answer([OPENAI["text"]])]) as server,
-            AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client,
-            client.chat.completions.stream(
-                model="m",
-                messages=[{"role": "user", "content": "Hi"}],
-                response_format=Answered,
-            ) as stream,
-        ):
-            async for event in stream:
-                if event.type == "chunk":
-                    break
-        return server.requests[0].body
 
     output = OutputSpec("Answered", json.dumps(Answered.model_json_schema()))
     ours = body(ModelRequest((UserMessage("Hi"),), output=output), "m")
 
-    expected = json.loads(asyncio.run(sent_by_sdk()))
+    async with (
+        WireServer([Answer([OPENAI["text"]])]) as server,
+        AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client,
+        client.chat.completions.stream(
+            model="m",
+            messages=[{"role": "user", "content": "Hi"}],
+            response_format=Answered,
+        ) as stream,
+    ):
+        async for event in stream:
+            if event.type == "chunk":
+                break
+    expected = json.loads(server.requests[0].body)
     assert ours["response_format"] == expected["response_format"]

@@ -146,22 +146,19 @@ class Answered(BaseModel):
     degrees: list[float]
 
 
-def test_the_form_of_an_answer_is_what_the_official_sdk_sends() -> None:
+async def test_the_form_of_an_answer_is_what_the_official_sdk_sends() -> None:
     """A pydantic model as the SDK's own helper sends it, strict, field for field."""
-
-    async def sent_by_sdk() -> bytes:
-        async with (
-            WireServer([Answer([RESPONSES["text"]])]) as server,
-            AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client,
-            client.responses.stream(model="m", input="Hi", text_format=Answered) as events,
-        ):
-            async for event in events:
-                if event.type == "response.created":
-                    break
-        return server.requests[0].body
 
     output = OutputSpec("Answered", json.dumps(Answered.model_json_schema()))
     ours = body(ModelRequest((UserMessage("Hi"),), output=output))
 
-    expected = json.loads(asyncio.run(sent_by_sdk()))
+    async with (
+        WireServer([Answer([RESPONSES["text"]])]) as server,
+        AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client,
+        client.responses.stream(model="m", input="Hi", text_format=Answered) as events,
+    ):
+        async for event in events:
+            if event.type == "response.created":
+                break
+    expected = json.loads(server.requests[0].body)
     assert ours["text"] == expected["text"]

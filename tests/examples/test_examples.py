@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import ast
 import json
-import os
-import pty
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from graphloop.cli.errors import Status
-from tests.unit.cli.command_line import COMMAND, ROOT, called, environment, graphloop
+from tests.unit.cli.command_line import ROOT, called, environment, graphloop
+from tests.unit.cli.terminal import Terminal
+from tests.warm_python import warm_python
 
 ELSEWHERE = {"approval_web", "topologies"}
 """Their tests are in test_approval_web.py and test_topologies.py."""
@@ -154,7 +153,7 @@ def test_every_example_is_drawn_and_checked(example: Path, tmp_path: Path) -> No
 def program(example: str, *arguments: str | Path, typed: str = "", cwd: Path = ROOT) -> str:
     """Run an example as a program of its own, and return what it prints."""
     done = subprocess.run(
-        [sys.executable, "-W", "error", file_of(ROOT / "examples" / example), *arguments],
+        [*warm_python(), "-W", "error", file_of(ROOT / "examples" / example), *arguments],
         cwd=cwd,
         env=environment(),
         input=typed,
@@ -273,42 +272,17 @@ def test_a_large_refund_waits_where_nobody_can_be_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("answer", "lines"),
     [
-        (b"y\n", [b"dollars paid back for A-17", b"dollars paid back for B-42"]),
-        (b"not before Friday\n", [b"back for A-17", b"denied. Reason: not before Friday"]),
+        ("y\n", ["dollars paid back for A-17", "dollars paid back for B-42"]),
+        ("not before Friday\n", ["back for A-17", "denied. Reason: not before Friday"]),
     ],
 )
-def test_a_large_refund_is_decided_at_the_terminal(answer: bytes, lines: list[bytes]) -> None:
+def test_a_large_refund_is_decided_at_the_terminal(answer: str, lines: list[str]) -> None:
     """On a terminal of its own: the question comes, is answered, and the run goes on."""
-    ours, theirs = pty.openpty()
-    with subprocess.Popen(
-        [*COMMAND, "run", "examples/approval"],
-        cwd=ROOT,
-        env={**environment(), "TERM": "xterm", "COLUMNS": "100"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    ) as process:
-        os.close(theirs)
-        seen = read_until(ours, b"the reason why not (Ctrl-D: no): ")
-        os.write(ours, answer)
-        seen += read_until(ours, None)
-    os.close(ours)
+    with Terminal("run", "examples/approval", cwd=ROOT, columns=100) as terminal:
+        terminal.until("the reason why not (Ctrl-D: no): ")
+        terminal.type(answer)
+        assert terminal.end() == 0
 
-    assert process.returncode == 0
-    assert b"completed" in seen
-    assert all(line in seen for line in lines)
-    assert seen.count(b"\x1b[?25l") == seen.count(b"\x1b[?25h")
-
-
-def read_until(terminal: int, marker: bytes | None) -> bytes:
-    """Return what is written to a terminal up to `marker`, or until the other side is closed."""
-    seen = b""
-    while marker is None or marker not in seen:
-        try:
-            piece = os.read(terminal, 4096)
-        except OSError:  # Linux reports a closed terminal as an error.
-            piece = b""
-        if not piece:
-            return seen
-        seen += piece
-    return seen
+    assert "completed" in terminal.text
+    assert all(line in terminal.text for line in lines)
+    assert terminal.raw.count("\x1b[?25l") == terminal.raw.count("\x1b[?25h")

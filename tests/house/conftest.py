@@ -15,9 +15,12 @@ def root(pytestconfig: pytest.Config) -> Path:
     return pytestconfig.rootpath
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def trees(root: Path) -> Mapping[str, ast.Module]:
-    """Return each module of the package, by its path from the root ("graphloop/nodes/gate.py")."""
+    """Return each module of the package, by its path from the root ("graphloop/nodes/gate.py").
+
+    The trees are 700,000 objects, through which each later collection of garbage would look.
+    """
     paths = sorted((root / "graphloop").rglob("*.py"))
     return {
         path.relative_to(root).as_posix(): ast.parse(path.read_text(encoding="utf-8"))

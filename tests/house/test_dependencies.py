@@ -6,7 +6,6 @@ import ast
 import re
 import tomllib
 from collections.abc import Mapping
-from functools import cache
 from importlib.metadata import requires
 from pathlib import Path
 
@@ -93,7 +92,8 @@ def test_the_page_names_the_rooms_that_import_each_package(
     """A package is as heavy as the rooms that cannot do without it."""
     shown = {row[0]: row[2] for row in page["Always installed"]}
     shown |= {row[1]: row[3] for row in page["Extras"]}
-    rooms = {package: importers(trees, package) for package in shown if package not in PROGRAMS}
+    imported = {path: imports(tree) for path, tree in trees.items()}
+    rooms = {package: importers(imported, package) for package in shown if package not in PROGRAMS}
 
     expected = {
         package: "most rooms" if len(some) > ROOMS_MAX else "`, `".join(some)
@@ -107,18 +107,17 @@ def names(requirements: list[str]) -> list[str]:
     return [match[0] for each in requirements if (match := NAME.match(each))]
 
 
-def importers(trees: Mapping[str, ast.Module], package: str) -> list[str]:
+def importers(imported: Mapping[str, frozenset[str]], package: str) -> list[str]:
     """Return the folders, or modules at the root, that import a package."""
     module = MODULES.get(package, package.replace("-", "_"))
     rooms = {
         path.split("/")[1].removesuffix(".py")
-        for path, tree in trees.items()
-        if module in imports(tree)
+        for path, modules in imported.items()
+        if module in modules
     }
     return sorted(rooms)
 
 
-@cache
 def imports(tree: ast.Module) -> frozenset[str]:
     """Return the top-level modules that a module imports from elsewhere."""
     names: list[str] = []

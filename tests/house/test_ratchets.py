@@ -200,7 +200,8 @@ def test_no_test_pins_a_sentence(root: Path) -> None:
     pinned = [
         f"{path.relative_to(root)}:{each.value.lineno}"
         for path in (root / "tests").rglob("*.py")
-        for each in ast.walk(ast.parse(path.read_text("utf-8")))
+        if "match=" in (text := path.read_text("utf-8"))
+        for each in ast.walk(ast.parse(text))
         if isinstance(each, ast.keyword) and each.arg == "match"
         for part in ast.walk(each.value)
         if isinstance(part, ast.Constant) and PROSE.search(str(part.value))

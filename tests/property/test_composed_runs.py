@@ -213,7 +213,7 @@ def test_what_is_not_needed_is_stopped_and_paid_for(join: BranchJoin) -> None:
     assert "Cancelled" == type(below[-1]).__name__
 
 
-def test_what_is_not_needed_has_stopped_before_the_run_goes_on() -> None:
+async def test_what_is_not_needed_has_stopped_before_the_run_goes_on() -> None:
     """Nothing of it may happen after the graph has left the branches behind."""
     fan, last, append = parallel("quick", "slow", join="first"), Child("last"), Append()
     edges: Edges[None] = {
@@ -222,24 +222,21 @@ def test_what_is_not_needed_has_stopped_before_the_run_goes_on() -> None:
         last: {...: END},
     }
 
-    async def scenario() -> list[bool]:
-        begun, seen = asyncio.Event(), list[bool]()
-        slow = Slow(begun)
+    begun, seen = asyncio.Event(), list[bool]()
+    slow = Slow(begun)
 
-        def plan(_: str) -> Sequence[Line]:
-            seen.append(slow.stopped)
-            return ("last",)
+    def plan(_: str) -> Sequence[Line]:
+        seen.append(slow.stopped)
+        return ("last",)
 
-        models = {"quick": Quick(begun, fails=False), "slow": slow, "last": PlannedModel(plan)}
-        agents = {
-            name: Agent(model).as_tool(description="a", name=name) for name, model in models.items()
-        }
-        graph = Graph("on", fan, edges)
-        async with asyncio.timeout(10):
-            await graph.run(None, model=NOBODY, prompt="go", agents=agents)
-        return seen
-
-    assert [True] == asyncio.run(scenario())
+    models = {"quick": Quick(begun, fails=False), "slow": slow, "last": PlannedModel(plan)}
+    agents = {
+        name: Agent(model).as_tool(description="a", name=name) for name, model in models.items()
+    }
+    graph = Graph("on", fan, edges)
+    async with asyncio.timeout(10):
+        await graph.run(None, model=NOBODY, prompt="go", agents=agents)
+    assert [True] == seen
 
 
 def test_a_branch_that_is_parked_when_the_others_decide_is_stopped(tmp_path: Path) -> None:
@@ -296,7 +293,9 @@ async def died_at(disk: MemoryStore, run_id: str, events: int) -> MemoryStore:
 
 @pytest.mark.parametrize("deep", [False, True])
 @pytest.mark.parametrize("join", ["collect", "first", "majority", "fail_fast"])
-def test_a_mistake_in_a_branch_ends_the_run_and_is_no_section(join: BranchJoin, deep: bool) -> None:
+async def test_a_mistake_in_a_branch_ends_the_run_and_is_no_section(
+    join: BranchJoin, deep: bool
+) -> None:
     """A model would read it as data; also where a process died before its parent had heard."""
     graph = fanned("broken", "fine", "fine", join=join, concurrency=1)
 
@@ -308,21 +307,18 @@ def test_a_mistake_in_a_branch_ends_the_run_and_is_no_section(join: BranchJoin, 
             broken = inner.as_tool(None, model=NOBODY, description="d", agents=below)
         return {"broken": broken, "fine": agent("fine")}
 
-    async def scenario() -> None:
-        disk, options = MemoryStore(), {"model": NOBODY, "max_agent_depth": 5}
-        with pytest.raises(RunFailed, match=r"Error: broken: .*no such region"):
-            await graph.run(
-                None, prompt="go", store=disk, run_id="r", agents=agents(), **wrong(options)
-            )
-        last = (await disk.load("r"))[-1]
-        assert isinstance(last, EffectFailed)
-        assert ["r"] == [one for one in await disk.runs() if one.count("/") == 0]
-        again = await died_at(disk, "r", len(await disk.load("r")) - 1)
-        with pytest.raises(RunFailed, match=r"Error: broken: .*no such region"):
-            await graph.resume("r", store=again, agents=agents(), **wrong(options))
-        assert await disk.runs() == await again.runs()
-
-    asyncio.run(scenario())
+    disk, options = MemoryStore(), {"model": NOBODY, "max_agent_depth": 5}
+    with pytest.raises(RunFailed, match=r"Error: broken: .*no such region"):
+        await graph.run(
+            None, prompt="go", store=disk, run_id="r", agents=agents(), **wrong(options)
+        )
+    last = (await disk.load("r"))[-1]
+    assert isinstance(last, EffectFailed)
+    assert ["r"] == [one for one in await disk.runs() if one.count("/") == 0]
+    again = await died_at(disk, "r", len(await disk.load("r")) - 1)
+    with pytest.raises(RunFailed, match=r"Error: broken: .*no such region"):
+        await graph.resume("r", store=again, agents=agents(), **wrong(options))
+    assert await disk.runs() == await again.runs()
 
 
 def test_a_mistake_in_the_run_of_a_node_s_agent_is_raised_as_it_is() -> None:

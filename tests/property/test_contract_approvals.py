@@ -515,27 +515,24 @@ def test_with_a_secret_the_signed_answer_counts(approved: bool, handed_in: bool)
     assert approved is bool(bank.ran)
 
 
-def test_a_token_for_one_call_approves_no_other_of_a_conversation() -> None:
+async def test_a_token_for_one_call_approves_no_other_of_a_conversation() -> None:
     """Neither other arguments nor another tool."""
     bank = Bank()
 
-    async def scenario() -> None:
-        small = bank.agent([pay(call_id="p")], approval_secret=SECRET)
-        (asked,) = (await small.generate("go")).pending
-        for other in (pay(amount=500, call_id="p"), pay("fickle", call_id="p")):
-            agent = bank.agent([other], approval_secret=SECRET)
-            parked = await agent.generate("go")
-            history: list[Message] = [UserMessage("go"), *parked.messages]
-            with pytest.raises(ConfigError, match="has a token that is"):
-                await agent.generate(messages=history, approvals={"p": asked.approve()})
-            await agent.resume(parked, approvals={"c0.0": asked.approve()})
-
-    asyncio.run(scenario())
+    small = bank.agent([pay(call_id="p")], approval_secret=SECRET)
+    (asked,) = (await small.generate("go")).pending
+    for other in (pay(amount=500, call_id="p"), pay("fickle", call_id="p")):
+        agent = bank.agent([other], approval_secret=SECRET)
+        parked = await agent.generate("go")
+        history: list[Message] = [UserMessage("go"), *parked.messages]
+        with pytest.raises(ConfigError, match="has a token that is"):
+            await agent.generate(messages=history, approvals={"p": asked.approve()})
+        await agent.resume(parked, approvals={"c0.0": asked.approve()})
 
     assert [] == bank.ran
 
 
-def test_a_token_of_one_conversation_approves_nothing_in_another() -> None:
+async def test_a_token_of_one_conversation_approves_nothing_in_another() -> None:
     """Servers give the same ids again and again: only the conversation tells two calls apart."""
     bank = Bank()
     agent = bank.agent([pay(call_id="p")], approval_secret=SECRET)
@@ -545,21 +542,18 @@ def test_a_token_of_one_conversation_approves_nothing_in_another() -> None:
         (answer,) = [one for one in result.messages if isinstance(one, ToolResult)]
         return answer.text
 
-    async def scenario() -> None:
-        parked = await agent.generate("pay the baker")
-        (asked,) = parked.pending
-        given = asked.approve()
-        own: list[Message] = [UserMessage("pay the baker"), *parked.messages]
-        for history in (
-            [UserMessage("pay the thief"), *parked.messages],
-            [UserMessage("hello"), *own],
-        ):
-            with pytest.raises(ConfigError, match="of another conversation"):
-                await answered(history, given)
-        assert [] == bank.ran
-        assert "pay 5" == await answered(own, given)
-
-    asyncio.run(scenario())
+    parked = await agent.generate("pay the baker")
+    (asked,) = parked.pending
+    given = asked.approve()
+    own: list[Message] = [UserMessage("pay the baker"), *parked.messages]
+    for history in (
+        [UserMessage("pay the thief"), *parked.messages],
+        [UserMessage("hello"), *own],
+    ):
+        with pytest.raises(ConfigError, match="of another conversation"):
+            await answered(history, given)
+    assert [] == bank.ran
+    assert "pay 5" == await answered(own, given)
 
     assert 1 == len(bank.ran)
 

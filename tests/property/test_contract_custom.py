@@ -187,7 +187,7 @@ def test_other_tasks_have_their_turn_beside_a_model_that_never_waits(
     assert ticks >= 5
 
 
-def test_a_graph_s_parked_run_is_resumed_by_its_id(tmp_path: object) -> None:
+async def test_a_graph_s_parked_run_is_resumed_by_its_id(tmp_path: object) -> None:
     """A topology of one's own waits for people like the standard one."""
 
     @tool(needs_approval=True)
@@ -201,14 +201,11 @@ def test_a_graph_s_parked_run_is_resumed_by_its_id(tmp_path: object) -> None:
     model = ScriptedModel([reply(call("pay", arguments="")), "done", accepted])
     store = JsonlStore(str(tmp_path))
 
-    async def scenario() -> str:
-        parked = await table().run(
-            None, model=model, prompt="go", tools=[pay], store=store, run_id="mine"
-        )
-        assert EndReason.PARKED is parked.end_reason
-        ended = await table().resume(
-            "mine", model=model, tools=[pay], store=store, approvals={"c0.0": True}
-        )
-        return ended.text
-
-    assert "done" == asyncio.run(scenario())
+    parked = await table().run(
+        None, model=model, prompt="go", tools=[pay], store=store, run_id="mine"
+    )
+    assert EndReason.PARKED is parked.end_reason
+    ended = await table().resume(
+        "mine", model=model, tools=[pay], store=store, approvals={"c0.0": True}
+    )
+    assert "done" == ended.text

@@ -22,6 +22,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.tools.schema import parameters_of
 from graphloop.values import Reply
 from tests.agents import CLIENT, any_read, drain, write
+from tests.passing_store import PassingStore
 from tests.sizes import sized
 from tests.strategies import call, model_moves, reply, wrong
 
@@ -137,11 +138,11 @@ def test_lookers_that_leave_or_fail_change_nothing(script: list[Reply], leaves: 
     assert parts == again > 0
 
 
-class Flaky:
+class Flaky(PassingStore):
     """A store whose n-th write fails, before or after the event is kept."""
 
     def __init__(self, disk: MemoryStore, fails_at: int, *, kept: bool) -> None:
-        self._disk = disk
+        super().__init__(disk)
         self._left = fails_at
         self._kept = kept
 
@@ -149,17 +150,9 @@ class Flaky:
         """Keep events, or fail."""
         self._left -= 1
         if self._left != 0 or self._kept:
-            await self._disk.append(run_id, seq, *events)
+            await super().append(run_id, seq, *events)
         if self._left == 0:
             raise StoreError("the disk is full")
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self._disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self._disk.runs()
 
 
 @settings(max_examples=sized(12))

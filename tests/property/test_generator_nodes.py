@@ -219,7 +219,9 @@ def test_a_changed_programme_is_found_out_when_it_is_resumed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("wrong", ["tea?", None])
-def test_a_changed_generator_leaves_the_run_as_it_stood(wrong: str | None, tmp_path: Path) -> None:
+async def test_a_changed_generator_leaves_the_run_as_it_stood(
+    wrong: str | None, tmp_path: Path
+) -> None:
     """A process with other code is no fact of the run: the code that it began with goes on."""
 
     def made(question: str | None) -> Graph[None]:
@@ -233,22 +235,19 @@ def test_a_changed_generator_leaves_the_run_as_it_stood(wrong: str | None, tmp_p
 
         return Graph("g", talk, {talk: {...: END}})
 
-    async def resumed() -> tuple[EndReason, list[str]]:
-        store, model = str(tmp_path / "runs.db"), Echo()
-        begun = await made("coffee?").run(None, model=model, prompt="go", store=store, run_id="r")
-        answer = approve(edit={"answer": "black"})
-        for answers in ({begun.pending[0].key: answer}, None):
-            with pytest.raises(NotDeterministic, match="resume with the code"):
-                await made(wrong).resume("r", model=model, store=store, approvals=answers)
-        assert not model.asked
-        result = await made("coffee?").resume("r", model=model, store=store)
-        return result.end_reason, list(model.asked)
-
-    assert (EndReason.COMPLETED, ["black"]) == asyncio.run(resumed())
+    store, model = str(tmp_path / "runs.db"), Echo()
+    begun = await made("coffee?").run(None, model=model, prompt="go", store=store, run_id="r")
+    answer = approve(edit={"answer": "black"})
+    for answers in ({begun.pending[0].key: answer}, None):
+        with pytest.raises(NotDeterministic, match="resume with the code"):
+            await made(wrong).resume("r", model=model, store=store, approvals=answers)
+    assert not model.asked
+    result = await made("coffee?").resume("r", model=model, store=store)
+    assert (EndReason.COMPLETED, ["black"]) == (result.end_reason, list(model.asked))
 
 
 @pytest.mark.parametrize("edit", [{"foo": "7"}, {"answer": 7}, {"answer": "7", "amount": 7}])
-def test_an_answer_is_no_argument_of_a_tool_of_that_name(
+async def test_an_answer_is_no_argument_of_a_tool_of_that_name(
     edit: dict[str, object], tmp_path: Path
 ) -> None:
     """A question of a node takes words; whatever is none of them is refused while it can be."""
@@ -264,24 +263,17 @@ def test_an_answer_is_no_argument_of_a_tool_of_that_name(
         yield from tell(said.answer)
         return Finished()
 
-    async def told() -> object:
-        graph, store = Graph("g", ask, {ask: {...: END}}), str(tmp_path / "runs.db")
-        begun = await graph.run(
-            None, model=Echo(), prompt="go", tools=[pay], store=store, run_id="r"
-        )
-        key = begun.pending[0].key
-        wrong = approve(edit=edit)
-        with pytest.raises(ConfigError, match="Invalid arguments"):
-            await Runs(store, graph).approve("r", key, wrong)
-        with pytest.raises(ConfigError, match="edited arguments fail"):
-            await graph.resume("r", model=Echo(), tools=[pay], store=store, approvals={key: wrong})
-        assert "accepted" == await Runs(store, graph).approve(
-            "r", key, approve(edit={"answer": "7"})
-        )
-        result = await graph.resume("r", model=Echo(), tools=[pay], store=store)
-        return getattr(result.messages[-1], "content", "")
-
-    assert "7" == asyncio.run(told())
+    graph, store = Graph("g", ask, {ask: {...: END}}), str(tmp_path / "runs.db")
+    begun = await graph.run(None, model=Echo(), prompt="go", tools=[pay], store=store, run_id="r")
+    key = begun.pending[0].key
+    wrong = approve(edit=edit)
+    with pytest.raises(ConfigError, match="Invalid arguments"):
+        await Runs(store, graph).approve("r", key, wrong)
+    with pytest.raises(ConfigError, match="edited arguments fail"):
+        await graph.resume("r", model=Echo(), tools=[pay], store=store, approvals={key: wrong})
+    assert "accepted" == await Runs(store, graph).approve("r", key, approve(edit={"answer": "7"}))
+    result = await graph.resume("r", model=Echo(), tools=[pay], store=store)
+    assert "7" == getattr(result.messages[-1], "content", "")
 
 
 def test_what_was_asked_is_a_fact_of_the_journal() -> None:

@@ -169,22 +169,19 @@ def cut_behind_the_stop(directory: Path) -> None:
     journal.write_bytes(b"".join(lines[: stop + 1]))
 
 
-def test_a_stopped_tool_runs_once_though_its_process_died_at_the_stop(
+async def test_a_stopped_tool_runs_once_though_its_process_died_at_the_stop(
     tmp_path: Path,
 ) -> None:
     """The journal ends with the stop; another process that resumes it starts nothing."""
 
-    async def scenario() -> tuple[int, RunResult]:
-        await aborted(Slow(), JsonlStore(tmp_path))
-        cut_behind_the_stop(tmp_path)
-        tool = Slow()
-        slow = Tool(name="read", parameters={"type": "object"}, execute=tool)
-        result = await led_back().resume(
-            "r", model=ScriptedModel([]), tools=[slow], store=JsonlStore(tmp_path)
-        )
-        return tool.runs, result
-
-    runs, result = asyncio.run(asyncio.wait_for(scenario(), 20.0))
+    await aborted(Slow(), JsonlStore(tmp_path))
+    cut_behind_the_stop(tmp_path)
+    tool = Slow()
+    slow = Tool(name="read", parameters={"type": "object"}, execute=tool)
+    result = await led_back().resume(
+        "r", model=ScriptedModel([]), tools=[slow], store=JsonlStore(tmp_path)
+    )
+    runs = tool.runs
 
     assert (0, EndReason.ABORTED) == (runs, result.end_reason)
     assert [("c0.0", "unknown")] == [(one.key, one.status) for one in result.steps[0].tool_results]

@@ -223,30 +223,27 @@ def test_a_stop_keeps_a_child_s_journal_and_run_the_same(
     assert asyncio.run(at_every_moment(scenario, plan, file, kept=kept)) > 8
 
 
-def test_a_stream_closed_during_an_abort_lets_the_abort_end() -> None:
+async def test_a_stream_closed_during_an_abort_lets_the_abort_end() -> None:
     """Nor does whoever drives it see a cancellation that nobody asked for."""
 
-    async def scenario() -> None:
-        store = SlowStore(MemoryStore(), 3, kept=False)
-        stream = tree(Ledger(), TWO, store).stream("go", run_id="r")
-        driving = asyncio.create_task(stream.consume())
-        cancelling = asyncio.Event()
+    store = SlowStore(MemoryStore(), 3, kept=False)
+    stream = tree(Ledger(), TWO, store).stream("go", run_id="r")
+    driving = asyncio.create_task(stream.consume())
+    cancelling = asyncio.Event()
 
-        async def stop() -> None:
-            stream.abort("enough")
-            await cancelling.wait()
+    async def stop() -> None:
+        stream.abort("enough")
+        await cancelling.wait()
 
-        async def close(run_id: str, event: Event) -> None:
-            if "/" in run_id and isinstance(event, Cancelled) and not cancelling.is_set():
-                cancelling.set()
-                closing.append(asyncio.create_task(stream.aclose()))
-                for _ in range(TURNS_TO_BE_HEARD):
-                    await asyncio.sleep(0)
+    async def close(run_id: str, event: Event) -> None:
+        if "/" in run_id and isinstance(event, Cancelled) and not cancelling.is_set():
+            cancelling.set()
+            closing.append(asyncio.create_task(stream.aclose()))
+            for _ in range(TURNS_TO_BE_HEARD):
+                await asyncio.sleep(0)
 
-        closing: list[asyncio.Task[None]] = []
-        store.stop, store.before = stop, close
-        await driving
-        await asyncio.gather(*closing)
-        assert isinstance((await store.load("r"))[-1], Cancelled)
-
-    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    closing: list[asyncio.Task[None]] = []
+    store.stop, store.before = stop, close
+    await driving
+    await asyncio.gather(*closing)
+    assert isinstance((await store.load("r"))[-1], Cancelled)

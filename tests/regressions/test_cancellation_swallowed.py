@@ -16,8 +16,6 @@ from graphloop.events import ToolReturned
 from graphloop.stores.memory import MemoryStore
 from tests.planned_model import PlannedModel, call
 
-DEADLINE_S = 5.0
-
 
 class World:
     """An agent with a careless tool, or one above it that calls it; `asked` counts its replies."""
@@ -56,42 +54,36 @@ class World:
 
 @pytest.mark.parametrize("deep", [False, True], ids=["at the top", "in a child"])
 @pytest.mark.parametrize("calls", [1, 2])
-def test_no_tool_holds_back_a_caller_who_goes_away(calls: int, deep: bool) -> None:
+async def test_no_tool_holds_back_a_caller_who_goes_away(calls: int, deep: bool) -> None:
     """What the tool has answered is kept, and the run goes on where it was left."""
 
-    async def scenario() -> tuple[int, int, EndReason, int]:
-        world = World(calls, deep=deep)
-        task = asyncio.create_task(world.agent().generate("go", run_id="r"))
-        await world.inside.wait()
-        asked = world.asked
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        assert asked == world.asked
-        kept = await world.store.load("r/c0.0" if deep else "r")
-        answers = sum(isinstance(one, ToolReturned) for one in kept)
-        end = (await world.agent().resume("r")).end_reason
-        return answers, world.ran, end, calls
-
-    answers, ran, end, calls = asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    world = World(calls, deep=deep)
+    task = asyncio.create_task(world.agent().generate("go", run_id="r"))
+    await world.inside.wait()
+    asked = world.asked
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert asked == world.asked
+    kept = await world.store.load("r/c0.0" if deep else "r")
+    answers = sum(isinstance(one, ToolReturned) for one in kept)
+    end = (await world.agent().resume("r")).end_reason
+    ran = world.ran
 
     assert (calls, calls, EndReason.COMPLETED) == (answers, ran, end)
 
 
 @pytest.mark.parametrize("deep", [False, True], ids=["at the top", "in a child"])
-def test_no_tool_holds_back_the_stop_of_a_run(deep: bool) -> None:
+async def test_no_tool_holds_back_the_stop_of_a_run(deep: bool) -> None:
     """A child that went on would spend for a run that is over."""
 
-    async def scenario() -> tuple[EndReason, int, int]:
-        world = World(1, deep=deep)
-        stream = world.agent().stream("go", run_id="r")
-        task = asyncio.create_task(stream.result())
-        await world.inside.wait()
-        asked = world.asked
-        stream.abort("enough")
-        return (await task).end_reason, asked, world.asked
-
-    end, before, after = asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    world = World(1, deep=deep)
+    stream = world.agent().stream("go", run_id="r")
+    task = asyncio.create_task(stream.result())
+    await world.inside.wait()
+    asked = world.asked
+    stream.abort("enough")
+    end, before, after = (await task).end_reason, asked, world.asked
 
     assert EndReason.ABORTED is end
     assert before == after

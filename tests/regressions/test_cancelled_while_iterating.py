@@ -7,7 +7,7 @@ listener saw the result of a call that it had never seen, or a run that never be
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 from graphloop import Agent, EndReason, Tool
@@ -19,12 +19,13 @@ from graphloop.step import Step
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
+from tests.passing_store import PassingStore
 from tests.strategies import QUESTION, call, reply
 
 DEADLINE_S = 5.0
 
 
-class AtOne:
+class AtOne(PassingStore):
     """Tells when it keeps one event, and waits there until it is let go on.
 
     Args:
@@ -32,7 +33,7 @@ class AtOne:
     """
 
     def __init__(self, seq: int) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.there = asyncio.Event()
         self.free = asyncio.Event()
         self._seq = seq
@@ -42,15 +43,7 @@ class AtOne:
         if seq <= self._seq < seq + len(events):
             self.there.set()
             await self.free.wait()
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 def text(arguments: dict[str, object]) -> str:

@@ -17,7 +17,6 @@ from graphloop import (
     AnswerInfo,
     Compaction,
     EndReason,
-    RunResult,
     StepInfo,
     Tool,
     ToolContext,
@@ -179,92 +178,76 @@ def test_a_tool_that_is_always_too_slow_ends_the_run() -> None:
     assert ["timeout"] * 3 == [step.tool_results[0].status for step in result.steps]
 
 
-def test_a_follow_up_waits_at_the_limit() -> None:
+async def test_a_follow_up_waits_at_the_limit() -> None:
     """L34: what could not be heard any more is not in the history either."""
 
-    async def scenario() -> None:
-        model = ScriptedModel(["one", "two", "three"])
-        stream = Agent(model, max_steps=2).stream("go")
-        for number in range(3):
-            stream.follow_up(f"and {number}?")
-        result = await stream.result()
-        said = [one.content for one in result.messages if isinstance(one, UserMessage)]
-        assert ["and 0?"] == said[:1]
-        assert (2, EndReason.MAX_STEPS) == (len(model.requests), result.end_reason)
-
-    asyncio.run(scenario())
+    model = ScriptedModel(["one", "two", "three"])
+    stream = Agent(model, max_steps=2).stream("go")
+    for number in range(3):
+        stream.follow_up(f"and {number}?")
+    result = await stream.result()
+    said = [one.content for one in result.messages if isinstance(one, UserMessage)]
+    assert ["and 0?"] == said[:1]
+    assert (2, EndReason.MAX_STEPS) == (len(model.requests), result.end_reason)
 
 
-def test_follow_ups_are_heard_one_at_a_time_in_order() -> None:
+async def test_follow_ups_are_heard_one_at_a_time_in_order() -> None:
     """R13, R15: each gets an answer of its own."""
 
-    async def scenario() -> list[str]:
-        stream = Agent(ScriptedModel(["one", "two", "three"])).stream("go")
-        stream.follow_up("second?")
-        stream.follow_up("third?")
-        result = await stream.result()
-        return [
-            str(one.content) if isinstance(one, UserMessage) else one.text
-            for one in result.messages
-            if isinstance(one, UserMessage | AssistantMessage)
-        ]
-
-    assert ["one", "second?", "two", "third?", "three"] == asyncio.run(scenario())
+    stream = Agent(ScriptedModel(["one", "two", "three"])).stream("go")
+    stream.follow_up("second?")
+    stream.follow_up("third?")
+    result = await stream.result()
+    assert ["one", "second?", "two", "third?", "three"] == [
+        str(one.content) if isinstance(one, UserMessage) else one.text
+        for one in result.messages
+        if isinstance(one, UserMessage | AssistantMessage)
+    ]
 
 
-def test_every_answer_is_judged_before_a_follow_up_is_heard() -> None:
+async def test_every_answer_is_judged_before_a_follow_up_is_heard() -> None:
     """R13: the model reads why its answer was sent back, then what comes next; each in its turn."""
 
-    async def scenario() -> tuple[list[str], list[str]]:
-        judged: list[str] = []
+    judged: list[str] = []
 
-        def good(answer: AnswerInfo) -> bool:
-            judged.append(answer.text)
-            return len(answer.text) > 3
+    def good(answer: AnswerInfo) -> bool:
+        judged.append(answer.text)
+        return len(answer.text) > 3
 
-        model = ScriptedModel(["one", "first", "two", "second"])
-        agent = Agent(model, verify=good, max_verify_retries=1)
-        stream = agent.stream("go")
-        stream.follow_up("next?")
-        result = await stream.result()
-        assert EndReason.COMPLETED is result.end_reason
-        origins = [one.origin for one in result.messages if isinstance(one, UserMessage)]
-        return judged, origins
-
-    judged, origins = asyncio.run(scenario())
+    model = ScriptedModel(["one", "first", "two", "second"])
+    agent = Agent(model, verify=good, max_verify_retries=1)
+    stream = agent.stream("go")
+    stream.follow_up("next?")
+    result = await stream.result()
+    assert EndReason.COMPLETED is result.end_reason
+    origins = [one.origin for one in result.messages if isinstance(one, UserMessage)]
 
     assert ["one", "first", "two", "second"] == judged
     assert ["verify", "follow_up", "verify"] == origins
 
 
-def test_a_follow_up_without_a_step_left_ends_by_the_limit() -> None:
+async def test_a_follow_up_without_a_step_left_ends_by_the_limit() -> None:
     """L34: there is an answer, but somebody's question has none; what was said is told."""
 
-    async def scenario() -> RunResult:
-        stream = Agent(ScriptedModel(["one"]), verify=lambda _: True, max_steps=1).stream("go")
-        stream.follow_up("next?")
-        return await stream.result()
-
-    result = asyncio.run(scenario())
+    stream = Agent(ScriptedModel(["one"]), verify=lambda _: True, max_steps=1).stream("go")
+    stream.follow_up("next?")
+    result = await stream.result()
 
     assert ("one", EndReason.MAX_STEPS) == (result.text, result.end_reason)
 
 
-def test_what_is_said_during_tools_comes_after_their_results() -> None:
+async def test_what_is_said_during_tools_comes_after_their_results() -> None:
     """R12, R14: results first; and a tool that would end the run does not end it over a person."""
 
-    async def scenario() -> list[str]:
-        async def finish(_: Mapping[str, int]) -> str:
-            stream.steer("wait!")
-            return "finished"
+    async def finish(_: Mapping[str, int]) -> str:
+        stream.steer("wait!")
+        return "finished"
 
-        model = ScriptedModel([calls(call("finish")), "as you wish"])
-        ends = Tool(name="finish", parameters=NUMBER, execute=finish, ends_run=True)
-        stream = Agent(model, tools=[ends]).stream("go")
-        result = await stream.result()
-        return [one.role for one in result.messages]
-
-    assert ["assistant", "tool", "user", "assistant"] == asyncio.run(scenario())
+    model = ScriptedModel([calls(call("finish")), "as you wish"])
+    ends = Tool(name="finish", parameters=NUMBER, execute=finish, ends_run=True)
+    stream = Agent(model, tools=[ends]).stream("go")
+    result = await stream.result()
+    assert ["assistant", "tool", "user", "assistant"] == [one.role for one in result.messages]
 
 
 def test_a_check_that_may_not_retry_only_observes() -> None:
@@ -337,7 +320,7 @@ def test_a_client_tool_may_need_an_approval_first() -> None:
     assert ["here"] == results_of(done.messages)
 
 
-def test_approved_and_denied_calls_of_one_turn_are_one_step() -> None:
+async def test_approved_and_denied_calls_of_one_turn_are_one_step() -> None:
     """A08, A09, A17: the stream tells a denial from a failure, and the loop goes on."""
     ran: list[str] = []
     model = ScriptedModel([calls(call("pay", 1), call("pay", 2), call("read")), "done"])
@@ -347,15 +330,12 @@ def test_approved_and_denied_calls_of_one_turn_are_one_step() -> None:
         approve_tool_call=lambda one: one.arguments == '{"x": 1}',
     )
 
-    async def scenario() -> tuple[dict[str, list[tuple[str, bool]]], int]:
-        stream = agent.stream("go")
-        states: dict[str, list[tuple[str, bool]]] = {}
-        async for part in stream.full_stream:
-            if isinstance(part, ToolState):
-                states.setdefault(part.key, []).append((part.state, part.denied))
-        return states, len((await stream.result()).steps)
-
-    states, steps = asyncio.run(scenario())
+    stream = agent.stream("go")
+    states: dict[str, list[tuple[str, bool]]] = {}
+    async for part in stream.full_stream:
+        if isinstance(part, ToolState):
+            states.setdefault(part.key, []).append((part.state, part.denied))
+    steps = len((await stream.result()).steps)
     assert ["pay 1"] == ran
     assert 2 == steps
     assert ("complete", False) == states["c0.0"][-1]
@@ -436,37 +416,34 @@ def test_what_an_agent_below_uses_is_part_of_the_bill() -> None:
     assert 4 == result.run.spent.model_calls
 
 
-def test_an_abort_reaches_the_tools_of_agents_below() -> None:
+async def test_an_abort_reaches_the_tools_of_agents_below() -> None:
     """D07: nothing goes on in the dark."""
 
-    async def scenario() -> None:
-        begun, ended = asyncio.Event(), asyncio.Event()
+    begun, ended = asyncio.Event(), asyncio.Event()
 
-        async def execute(_: Mapping[str, int], __: ToolContext) -> str:
-            begun.set()
-            try:
-                await asyncio.Event().wait()
-            finally:
-                ended.set()
-            return "never"
+    async def execute(_: Mapping[str, int], __: ToolContext) -> str:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+        return "never"
 
-        slow = Tool(name="slow", parameters=NUMBER, execute=execute)
-        helper = agent_tool(
-            ScriptedModel([calls(call("slow"))], label="helper"),
-            name="helper",
-            description="…",
-            tools=[slow],
-        )
-        agent = Agent(ScriptedModel([ask("helper")], label="chief"), tools=[helper])
-        stream = agent.stream("go")
-        result = asyncio.ensure_future(stream.result())
-        await begun.wait()
-        stream.abort("stop")
+    slow = Tool(name="slow", parameters=NUMBER, execute=execute)
+    helper = agent_tool(
+        ScriptedModel([calls(call("slow"))], label="helper"),
+        name="helper",
+        description="…",
+        tools=[slow],
+    )
+    agent = Agent(ScriptedModel([ask("helper")], label="chief"), tools=[helper])
+    stream = agent.stream("go")
+    result = asyncio.ensure_future(stream.result())
+    await begun.wait()
+    stream.abort("stop")
 
-        assert EndReason.ABORTED is (await result).end_reason
-        assert ended.is_set()
-
-    asyncio.run(scenario())
+    assert EndReason.ABORTED is (await result).end_reason
+    assert ended.is_set()
 
 
 def test_an_agent_that_is_cut_off_quotes_its_last_words() -> None:

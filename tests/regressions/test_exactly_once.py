@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 
 from graphloop import Agent, Tool, ToolContext
 from graphloop.errors import StoreError
 from graphloop.events import Event, ToolReturned
-from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools import NOT_DONE, Found
 from graphloop.tools.options import EffectPolicy, NotFound, Reconcile
+from tests.passing_store import PassingStore
 from tests.regressions.worlds import NUMBER, call, calls, counting, paired, results_of
 
 
-class Dying:
+class Dying(PassingStore):
     """A store whose process dies, once, between the effect of a tool and its record."""
 
     def __init__(self) -> None:
-        self._kept = MemoryStore()
+        super().__init__()
         self._dies = True
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
@@ -29,15 +29,7 @@ class Dying:
         if self._dies and any(isinstance(event, ToolReturned) for event in events):
             self._dies = False
             raise StoreError("the process died")
-        await self._kept.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return what was kept."""
-        return await self._kept.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return the ids of the runs."""
-        return await self._kept.runs()
+        await super().append(run_id, seq, *events)
 
 
 def charge(

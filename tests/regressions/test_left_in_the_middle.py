@@ -18,11 +18,10 @@ from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
+from tests.passing_store import PassingStore
 from tests.planned_model import PlannedModel
 from tests.planned_model import call as planned
 from tests.strategies import call, reply
-
-DEADLINE_S = 10.0
 
 Make = Callable[[Path], Store]
 STORES: dict[str, Make] = {
@@ -144,11 +143,11 @@ async def test_what_was_said_before_the_stream_was_left_is_kept() -> None:
     assert UserMessage("hurry", origin="steering") in (await till.agent(store).resume("r")).messages
 
 
-class LeftAtReply:
+class LeftAtReply(PassingStore):
     """A journal in memory that leaves a stream while a reply with its checks is being kept."""
 
     def __init__(self) -> None:
-        self.kept = MemoryStore()
+        super().__init__()
         self.stream: RunStream | None = None
         self.leaving: asyncio.Task[None] | None = None
 
@@ -158,15 +157,7 @@ class LeftAtReply:
             self.leaving = asyncio.create_task(self.stream.aclose())
             self.stream = None
             await asyncio.sleep(0)
-        await self.kept.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> tuple[Event, ...]:
-        """Return the journal."""
-        return tuple(await self.kept.load(run_id))
-
-    async def runs(self) -> list[str]:
-        """Return the ids."""
-        return list(await self.kept.runs())
+        await super().append(run_id, seq, *events)
 
 
 async def test_a_tool_that_had_not_begun_at_a_leave_runs_once() -> None:
@@ -253,7 +244,7 @@ async def test_children_begin_nothing_more_once_the_stream_is_left(as_tools: boo
     assert 30 == len(ran)
 
 
-class SlowToKeep:
+class SlowToKeep(PassingStore):
     """A store that takes its time for one kind of events, as a disk does.
 
     Args:
@@ -261,7 +252,7 @@ class SlowToKeep:
     """
 
     def __init__(self, slow: type[Event] = ToolReturned) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.slow = slow
         self.gate = asyncio.Event()
         self.keeping = asyncio.Event()
@@ -271,15 +262,7 @@ class SlowToKeep:
         if any(isinstance(event, self.slow) for event in events):
             self.keeping.set()
             await self.gate.wait()
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 def results(events: Sequence[Event]) -> list[object]:
@@ -288,7 +271,7 @@ def results(events: Sequence[Event]) -> list[object]:
 
 
 @pytest.mark.parametrize("way", ["limit", "abort"])
-def test_ended_calls_are_kept_if_time_is_up_during_a_write(way: str) -> None:
+async def test_ended_calls_are_kept_if_time_is_up_during_a_write(way: str) -> None:
     """Two tools have ended, the first result is being written: the second was thrown away."""
     ran: list[str] = []
 
@@ -297,64 +280,56 @@ def test_ended_calls_are_kept_if_time_is_up_during_a_write(way: str) -> None:
         ran.append(card)
         return card
 
-    async def scenario() -> None:
-        store = SlowToKeep()
-        both = [planned("charge", card="A"), planned("charge", card="B")]
-        one = Agent(PlannedModel(lambda _: [both, "done"]), tools=[charge], name="kid", store=store)
-        if way == "abort":
-            two = PlannedModel(lambda _: [[planned("kid", prompt=at) for at in "xy"], "done"])
-            one = Agent(two, tools=[one.as_tool(description="Help.")], store=store)
-        stream = one.stream("go", run_id="r")
-        driving = asyncio.create_task(stream.result())
-        await store.keeping.wait()
-        for _ in range(20):
-            await asyncio.sleep(0)
-        if way == "limit":
-            driving.cancel()
-        else:
-            stream.abort("enough")
+    store = SlowToKeep()
+    both = [planned("charge", card="A"), planned("charge", card="B")]
+    one = Agent(PlannedModel(lambda _: [both, "done"]), tools=[charge], name="kid", store=store)
+    if way == "abort":
+        two = PlannedModel(lambda _: [[planned("kid", prompt=at) for at in "xy"], "done"])
+        one = Agent(two, tools=[one.as_tool(description="Help.")], store=store)
+    stream = one.stream("go", run_id="r")
+    driving = asyncio.create_task(stream.result())
+    await store.keeping.wait()
+    for _ in range(20):
         await asyncio.sleep(0)
-        store.gate.set()
-        await asyncio.wait([driving])
-        journals = [await store.load(run_id) for run_id in await store.runs()]
-        assert sorted(ran) == sorted(
-            map(str, [one for every in journals for one in results(every)])
-        )
-        if way == "abort":
-            assert len(ran) == driving.result().run.spent.tool_calls
-        else:
-            assert driving.cancelled()
-            resumed = await one.resume("r")
-            assert ["ok", "ok"] == [each.status for each in resumed.steps[0].tool_results]
-            assert ["A", "B"] == ran
+    if way == "limit":
+        driving.cancel()
+    else:
+        stream.abort("enough")
+    await asyncio.sleep(0)
+    store.gate.set()
+    await asyncio.wait([driving])
+    journals = [await store.load(run_id) for run_id in await store.runs()]
+    assert sorted(ran) == sorted(map(str, [one for every in journals for one in results(every)]))
+    if way == "abort":
+        assert len(ran) == driving.result().run.spent.tool_calls
+    else:
+        assert driving.cancelled()
+        resumed = await one.resume("r")
+        assert ["ok", "ok"] == [each.status for each in resumed.steps[0].tool_results]
+        assert ["A", "B"] == ran
 
-    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
-
-def test_calls_that_a_stopped_child_never_ran_are_not_counted() -> None:
+async def test_calls_that_a_stopped_child_never_ran_are_not_counted() -> None:
     """Its journal was being told that they may run, and none of them has."""
 
-    async def scenario() -> None:
-        store, ran = SlowToKeep(ModelReplied), list[str]()
+    store, ran = SlowToKeep(ModelReplied), list[str]()
 
-        def note(text: str) -> None:
-            """Take note."""
-            ran.append(text)
+    def note(text: str) -> None:
+        """Take note."""
+        ran.append(text)
 
-        plan = PlannedModel(lambda _: [[planned("note", text="A")], "done"])
-        kid = Agent(plan, tools=[note], name="kid")
-        two = PlannedModel(lambda _: [[planned("kid", prompt="go")], "done"])
-        stream = Agent(two, tools=[kid.as_tool(description="Help.")], store=store).stream("go")
-        store.gate.set()
-        driving = asyncio.create_task(stream.result())
-        await store.keeping.wait()
-        store.keeping.clear()
-        store.gate.clear()
-        await store.keeping.wait()
-        stream.abort("enough")
-        await asyncio.sleep(0)
-        store.gate.set()
-        result = await driving
-        assert ([], 0) == (ran, result.run.spent.tool_calls)
-
-    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    plan = PlannedModel(lambda _: [[planned("note", text="A")], "done"])
+    kid = Agent(plan, tools=[note], name="kid")
+    two = PlannedModel(lambda _: [[planned("kid", prompt="go")], "done"])
+    stream = Agent(two, tools=[kid.as_tool(description="Help.")], store=store).stream("go")
+    store.gate.set()
+    driving = asyncio.create_task(stream.result())
+    await store.keeping.wait()
+    store.keeping.clear()
+    store.gate.clear()
+    await store.keeping.wait()
+    stream.abort("enough")
+    await asyncio.sleep(0)
+    store.gate.set()
+    result = await driving
+    assert ([], 0) == (ran, result.run.spent.tool_calls)

@@ -7,17 +7,15 @@ ever for a child whose task had died in silence.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 import pytest
 
 from graphloop import Agent, EndReason
 from graphloop.errors import StoreError
 from graphloop.events import Event
-from graphloop.stores.memory import MemoryStore
 from tests.agent_tree import Ledger, Plans, batch, tree
+from tests.passing_store import PassingStore
 
-DEADLINE_S = 3.0
 BELOW: dict[str, Plans] = {
     "none": {"go": [batch("note")]},
     "one": {"go": [batch("kid")], "kid": [batch("note")]},
@@ -25,11 +23,11 @@ BELOW: dict[str, Plans] = {
 }
 
 
-class Closing:
+class Closing(PassingStore):
     """Cancels one append: the second event of a run that is this deep below the top."""
 
     def __init__(self, below: int) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.is_open = False
         self._below = below
 
@@ -37,33 +35,22 @@ class Closing:
         """Keep events."""
         if not self.is_open and seq > 1 and run_id.count("/") == self._below:
             raise asyncio.CancelledError
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 @pytest.mark.parametrize("below", BELOW)
-def test_an_append_that_its_store_cancels_ends_with_an_error(below: str) -> None:
+async def test_an_append_that_its_store_cancels_ends_with_an_error(below: str) -> None:
     """Nothing is lost: the run can be resumed once the store is well."""
 
-    async def scenario() -> tuple[str, EndReason]:
-        store = Closing(int("kid" in BELOW[below]))
+    store = Closing(int("kid" in BELOW[below]))
 
-        def agent() -> Agent:
-            return tree(Ledger(), BELOW[below], store)
+    def agent() -> Agent:
+        return tree(Ledger(), BELOW[below], store)
 
-        with pytest.raises(StoreError) as caught:
-            await agent().generate("go", run_id="r")
-        store.is_open = True
-        return str(caught.value), (await agent().resume("r")).end_reason
-
-    said, end = asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    with pytest.raises(StoreError) as caught:
+        await agent().generate("go", run_id="r")
+    store.is_open = True
+    said, end = str(caught.value), (await agent().resume("r")).end_reason
 
     assert "cancelled by something" in said
     assert EndReason.COMPLETED is end

@@ -8,15 +8,15 @@ second cancellation came through, but left what both had begun behind.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import pytest
 
 from graphloop import Agent
 from graphloop.driver import cancellation
 from graphloop.events import Cancelled, Event
-from graphloop.stores.memory import MemoryStore
 from tests.agent_tree import Ledger, Plans, batch, tree
+from tests.passing_store import PassingStore
 
 DEADLINE_S = 3.0
 EVER_S = 3600.0
@@ -31,7 +31,7 @@ BELOW: Mapping[str, Plans] = {
 }
 
 
-class Hanging:
+class Hanging(PassingStore):
     """Keeps nothing from the second event of an agent's run on, until `free` is set.
 
     Args:
@@ -39,7 +39,7 @@ class Hanging:
     """
 
     def __init__(self, below: int) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.hangs = asyncio.Event()
         self.free = asyncio.Event()
         self.given_up = 0
@@ -54,15 +54,7 @@ class Hanging:
             except asyncio.CancelledError:
                 self.given_up += 1
                 raise
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 def world(plans: Plans) -> tuple[Agent, Hanging]:

@@ -7,7 +7,6 @@ driver.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -20,6 +19,7 @@ from graphloop.events import Event
 from graphloop.parts.kinds import Part
 from graphloop.stores.memory import MemoryStore
 from tests.agent_tree import Ledger, Plans, batch, tree
+from tests.passing_store import PassingStore
 
 DEADLINE_S = 5.0
 NOBODY_GOES_ON: Final = {"Started", "Steered"}
@@ -27,7 +27,7 @@ TOP: Final[Plans] = {"go": [batch("note"), "done"]}
 DEEP: Final[Plans] = {"go": [batch("kid"), "done"], "kid": [batch("note"), "told"]}
 
 
-class Late:
+class Late(PassingStore):
     """Keeps one event only once whoever waits for it has given up; or not at all.
 
     Args:
@@ -37,7 +37,7 @@ class Late:
     """
 
     def __init__(self, run_id: str, seq: int, *, keeps: bool) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.there = asyncio.Event()
         self._place = (run_id, seq)
         self._keeps = keeps
@@ -51,17 +51,9 @@ class Late:
                 await asyncio.Event().wait()
             finally:
                 if self._keeps:
-                    await self.disk.append(run_id, seq, *events)
+                    await super().append(run_id, seq, *events)
             return
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 async def iterated(

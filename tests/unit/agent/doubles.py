@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import TypeVar, Unpack
 
 from graphloop import Agent, Approval, EndReason, RunResult, RunStream, StepChanges, StepInfo, Tool
 from graphloop.agent.options import AgentOptions
-from graphloop.events import Event
 from graphloop.parts.kinds import Part
 from graphloop.providers.base import Delta, ModelSession
 from graphloop.providers.script import Entry
 from graphloop.stores.base import Store
-from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, Reply, Settings, ToolCall, ToolChoice
 from tests.strategies import call, reply
@@ -24,7 +22,6 @@ __all__ = [
     "CLIENT",
     "PAY",
     "Hanging",
-    "Kept",
     "Silent",
     "Till",
     "asked_of",
@@ -138,25 +135,6 @@ class Silent:
 
     async def aclose(self) -> None:
         """Do nothing."""
-
-
-class Kept:
-    """A store in memory whose subclasses change single methods."""
-
-    def __init__(self) -> None:
-        self.kept = MemoryStore()
-
-    async def append(self, run_id: str, seq: int, *events: Event) -> None:
-        """Keep events."""
-        await self.kept.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return the events of a run."""
-        return await self.kept.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return the ids of all runs."""
-        return await self.kept.runs()
 
 
 PAY = reply(call("pay", arguments='{"amount": 7}'))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -44,6 +43,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.values import ModelRequest, SystemMessage, ToolResult
 from tests.sizes import sized
 from tests.strategies import call, reply
+from tests.warm_python import warm_python
 
 CANARY = "canary-of-the-deps"
 
@@ -615,7 +615,7 @@ agent = Agent(model, deps_type=Desk, tools=[refund], store=sys.argv[1])
 
 def test_another_process_resumes_with_deps_of_its_own(tmp_path: Path) -> None:
     """The journal has nothing of the first object, so the second alone decides."""
-    store = tmp_path / "runs.db"
+    store, file = tmp_path / "runs.db", tmp_path / "program.py"
     start = PROGRAM + f"agent.generate_sync('go', run_id='r', deps=Desk({CANARY!r}))\n"
     resume = PROGRAM + (
         "found = agent.resume_sync('r', approvals={'c0.0': True}, deps=Desk('bob'))\n"
@@ -623,13 +623,14 @@ def test_another_process_resumes_with_deps_of_its_own(tmp_path: Path) -> None:
     )
 
     def run(program: str) -> str:
-        argv = [sys.executable, "-c", program, str(store)]
+        file.write_text(program, encoding="utf-8")
+        argv = [*warm_python(), str(file), str(store)]
         return subprocess.run(argv, check=True, capture_output=True, text=True).stdout
 
     run(start)
 
     assert "length 3" == run(resume).strip()
-    files = [path.read_bytes() for path in tmp_path.iterdir()]
+    files = [path.read_bytes() for path in tmp_path.glob("runs.db*")]
     assert files
     assert not any(CANARY.encode() in each for each in files)
 

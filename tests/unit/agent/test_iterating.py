@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Literal
 
@@ -16,9 +16,9 @@ from graphloop.events import Event, Steered
 from graphloop.parts.kinds import Finish, Part, RunStart, ToolResultPart
 from graphloop.providers.base import TextDelta
 from graphloop.providers.script import Entry
-from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, FinishReason, Message, ToolResult, UserMessage
+from tests.passing_store import PassingStore
 from tests.strategies import call, reply, wrong
 from tests.unit.agent.doubles import within
 
@@ -378,26 +378,18 @@ async def test_a_listener_that_raises_does_not_harm_the_run() -> None:
     assert ("on_part raised OSError: RunStart", "on_part raised OSError: Finish") == result.warnings
 
 
-class Steerless:
+class Steerless(PassingStore):
     """A store in memory to which something happens when the caller's say is journaled."""
 
     def __init__(self, happens: Callable[[], Awaitable[object]]) -> None:
-        self._kept = MemoryStore()
+        super().__init__()
         self._happens = happens
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events, unless it is the caller's say."""
         if any(isinstance(event, Steered) for event in events):
             await self._happens()
-        await self._kept.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self._kept.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self._kept.runs()
+        await super().append(run_id, seq, *events)
 
 
 async def disk_is_full() -> None:

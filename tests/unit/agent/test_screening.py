@@ -23,8 +23,9 @@ from graphloop.screens import ScreenInfo
 from graphloop.stores import open_store
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, ModelRequest, Reply, TextPart
+from tests.passing_store import PassingStore
 from tests.strategies import call, reply
-from tests.unit.agent.doubles import Kept, Silent, free, within
+from tests.unit.agent.doubles import Silent, free, within
 
 REFUSAL = "I can only speak about cooking."
 
@@ -278,7 +279,7 @@ def test_no_tool_runs_before_the_verdict() -> None:
             order.append("ran")
             return "text"
 
-        class Noticing(Kept):
+        class Noticing(PassingStore):
             async def append(self, run_id: str, seq: int, *events: Event) -> None:
                 await super().append(run_id, seq, *events)
                 if any(isinstance(event, ModelReplied) for event in events):

@@ -19,10 +19,10 @@ from graphloop.stores.base import Ask, ReleaseStatus, Store
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import TextPart, UserMessage
+from tests.passing_store import PassingStore
 from tests.strategies import call, reply, wrong
 from tests.unit.agent.doubles import (
     Hanging,
-    Kept,
     every,
     gated,
     kinds,
@@ -137,7 +137,7 @@ def too_late(one: RunStream) -> None:
         one.follow_up("and then?")
 
 
-class Slow(Kept):
+class Slow(PassingStore):
     """A store that shows when it is about to keep a reply."""
 
     def __init__(self) -> None:
@@ -187,7 +187,7 @@ async def test_steering_a_stopped_run_is_refused() -> None:
     assert ["Queued", "Cancelled"] == [type(event).__name__ for event in await store.load("r")][-2:]
 
 
-class Parking(Kept):
+class Parking(PassingStore):
     """A store that sets an event when a driver releases its run."""
 
     def __init__(self) -> None:
@@ -196,7 +196,7 @@ class Parking(Kept):
 
     async def claim(self, run_id: str) -> None:
         """Begin to drive a run."""
-        await self.kept.claim(run_id)
+        await self.disk.claim(run_id)
 
     async def release(
         self,
@@ -210,7 +210,7 @@ class Parking(Kept):
     ) -> None:
         """Call out, and end the claim."""
         self.parks.pop(run_id, lambda: None)()
-        await self.kept.release(run_id, status, asks, seen=seen, wake_s=wake_s, ending=ending)
+        await self.disk.release(run_id, status, asks, seen=seen, wake_s=wake_s, ending=ending)
 
 
 async def test_steering_while_a_child_parks_is_journaled() -> None:

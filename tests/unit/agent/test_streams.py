@@ -24,11 +24,11 @@ from graphloop.testing import ScriptedModel
 from graphloop.tools.toolbox import Toolbox
 from graphloop.turn import StepResult
 from tests.agents import drain, fold
+from tests.passing_store import PassingStore
 from tests.strategies import call, fresh, loop, reply, wrong
 from tests.unit.agent.doubles import (
     CLIENT,
     Hanging,
-    Kept,
     Silent,
     every,
     kinds,
@@ -407,7 +407,7 @@ async def test_a_stream_is_over_even_if_closing_fails() -> None:
     assert ["closing"] == tried
 
 
-class Hearing(Kept):
+class Hearing(PassingStore):
     """A store that shows when it is about to keep what was said."""
 
     def __init__(self) -> None:

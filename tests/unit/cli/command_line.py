@@ -16,14 +16,10 @@ from unittest.mock import patch
 
 from graphloop.cli import main
 from tests import forked
+from tests.warm_python import warm_python
 
 ROOT = Path(__file__).parents[3]
 COMMAND = (sys.executable, "-c", "from graphloop.cli import main; main()")
-# A shell's background job ignores SIGINT, and so do its child processes unless they are told.
-HEEDING = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "from graphloop.cli import main; main()"
-)
 MODEL_VARIABLES = ("ANTHROPIC_", "OPENAI_", "GRAPHLOOP_")
 STORE = ("--store", "runs.db")
 NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
@@ -39,11 +35,10 @@ def environment() -> Mapping[str, str]:
 
 def printed(*arguments: str | Path, encoding: str, cwd: Path = ROOT) -> bytes:
     """Return what a successful command writes to a stdout of an encoding."""
-    narrow = {"PYTHONUTF8": "0", "PYTHONIOENCODING": encoding}
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)],
+        [*warm_python(), "-m", "graphloop", *map(str, arguments)],
         cwd=cwd,
-        env={**environment(), **narrow},
+        env={**environment(), "PYTHONIOENCODING": encoding},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         check=True,
@@ -117,7 +112,7 @@ def refused(*arguments: str | Path) -> str:
 def started(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
     """Start a command that heeds Ctrl-C, and return its process to read line by line."""
     return subprocess.Popen(
-        [sys.executable, "-c", HEEDING, *map(str, arguments)],
+        [*warm_python(), "-m", "graphloop", *map(str, arguments)],
         cwd=cwd,
         env=environment(),
         stdin=subprocess.DEVNULL,

@@ -1,13 +1,13 @@
 """`graphloop init` writes files that run, are proven and pass their test at once."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from graphloop.cli.errors import Status
 from tests.unit.cli.command_line import environment, graphloop, refused, shown
+from tests.warm_python import warm_python
 
 pytestmark = pytest.mark.usefixtures("desk")
 
@@ -29,7 +29,7 @@ def test_the_written_test_passes(desk: Path) -> None:
     shown("init", "desk")
 
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "desk"],
+        [*warm_python(), "-m", "pytest", "-q", "-p", "no:cacheprovider", "desk"],
         cwd=desk,
         env=environment(),
         capture_output=True,

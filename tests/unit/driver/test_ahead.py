@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Sequence
-
 import pytest
 
 from graphloop import END, Agent, Edges, Graph, Tool, ToolContext
@@ -13,33 +10,25 @@ from graphloop.nodes import Append, Critique, ModelCall, PrepareStep
 from graphloop.outcomes import Final, Ready
 from graphloop.parts.kinds import ToolCallPart
 from graphloop.replay import replay
-from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools.options import EffectPolicy
+from tests.passing_store import PassingStore
 from tests.strategies import call, reply
 
 REPLY, CHECK, NOTE = "ModelReplied", "CallsChecked", "EffectsStarted"
 
 
-class Commits:
+class Commits(PassingStore):
     """A store that tells which events each append has kept."""
 
     def __init__(self) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self.kept: list[list[str]] = []
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events."""
         self.kept.append([type(event).__name__ for event in events])
-        await self.disk.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
+        await super().append(run_id, seq, *events)
 
 
 class Act:
@@ -156,7 +145,7 @@ async def test_a_call_that_was_noted_and_not_begun_runs_when_resumed() -> None:
     assert ["ok"] == [str(one.status) for one in result.steps[0].tool_results]
 
 
-def test_a_refused_commit_leaves_the_run_at_its_last_kept_event() -> None:
+async def test_a_refused_commit_leaves_the_run_at_its_last_kept_event() -> None:
     """None of the events that were held has happened."""
 
     class Full(Commits):
@@ -174,11 +163,8 @@ def test_a_refused_commit_leaves_the_run_at_its_last_kept_event() -> None:
         ScriptedModel([reply(call("act", arguments="{}")), "done"]), tools=[act.tool()], store=store
     )
 
-    async def scenario() -> int:
-        stream = agent.stream("go", run_id="r")
-        with pytest.raises(OSError, match="full"):
-            await stream.result()
-        assert stream.run is not None
-        return stream.run.seq
-
-    assert (1, 0) == (asyncio.run(scenario()), act.calls)
+    stream = agent.stream("go", run_id="r")
+    with pytest.raises(OSError, match="full"):
+        await stream.result()
+    assert stream.run is not None
+    assert (1, 0) == (stream.run.seq, act.calls)

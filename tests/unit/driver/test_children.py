@@ -170,24 +170,21 @@ def grown(depth: int) -> Agent:
     return agent
 
 
-def test_what_is_seen_in_a_child_of_a_child_is_wrapped_twice() -> None:
+async def test_what_is_seen_in_a_child_of_a_child_is_wrapped_twice() -> None:
     """One stream shows every run; the keys tell them apart."""
 
-    async def seen() -> list[object]:
-        agent = grown(2)
-        runner = agent._terms  # pyright: ignore[reportPrivateUsage]
-        store = MemoryStore()
-        ports: Ports[None] = runner.ports(store)
-        driver = AsyncDriver(runner.graph, ports, None)
-        started = Started(0.0, "r", agent.name, QUESTION, runner.setup)
-        items = [item async for item in driver.start(started)]
-        assert {"r/c0.0", "r/c0.0/c0.0"} == set(driver.children.descendants)
-        assert ["r", "r/c0.0", "r/c0.0/c0.0"] == list(await store.runs())
-        return list(items)
-
+    agent = grown(2)
+    runner = agent._terms  # pyright: ignore[reportPrivateUsage]
+    store = MemoryStore()
+    ports: Ports[None] = runner.ports(store)
+    driver = AsyncDriver(runner.graph, ports, None)
+    started = Started(0.0, "r", agent.name, QUESTION, runner.setup)
+    items = [item async for item in driver.start(started)]
+    assert {"r/c0.0", "r/c0.0/c0.0"} == set(driver.children.descendants)
+    assert ["r", "r/c0.0", "r/c0.0/c0.0"] == list(await store.runs())
     twice = [
         one.seen
-        for one in asyncio.run(seen())
+        for one in list(items)
         if isinstance(one, ChildStep) and isinstance(one.seen, ChildStep)
     ]
     assert all((one.key, one.agent) == ("c0.0", "a0") for one in twice)
@@ -272,19 +269,18 @@ def test_the_run_at_the_top_can_be_cancelled_while_it_journals() -> None:
         asyncio.run(cancelled_in_append(child=False))
 
 
-def test_a_store_that_hangs_is_waited_for_a_while_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_store_that_hangs_is_waited_for_a_while_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Whoever cancels once, as a time limit does, gets away too; what was kept, nobody knows."""
     monkeypatch.setattr(cancellation, "GRACE_S", 0.01)
 
-    async def scenario() -> tuple[bool, list[int]]:
-        store = Gate()
-        task = asyncio.create_task(journaling(store))
-        await store.began.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        return task.cancelled(), store.kept
-
-    assert (True, []) == asyncio.run(scenario())
+    store = Gate()
+    task = asyncio.create_task(journaling(store))
+    await store.began.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert (True, []) == (task.cancelled(), store.kept)
 
 
 def test_an_append_that_its_store_cancelled_is_an_error_of_the_store() -> None:
@@ -359,32 +355,26 @@ def test_a_child_is_seen_until_it_parks_and_then_known() -> None:
     assert ["r/c0.0"] == known
 
 
-def test_a_child_that_cannot_be_opened_has_failed() -> None:
+async def test_a_child_that_cannot_be_opened_has_failed() -> None:
     """It is the run's to handle, not the driver's."""
 
-    async def scenario() -> list[object]:
-        ports, run, effect, _ = await parked()
-        below = runs_below(evolve(ports, children={}))
-        return [one async for one in below.drive(effect, run)]
-
-    (failed,) = asyncio.run(scenario())
+    ports, run, effect, _ = await parked()
+    below = runs_below(evolve(ports, children={}))
+    (failed,) = [one async for one in below.drive(effect, run)]
 
     assert isinstance(failed, EffectFailed)
     assert "kid" in failed.failure.message
 
 
-def test_a_child_of_another_process_is_ended_and_paid_for() -> None:
+async def test_a_child_of_another_process_is_ended_and_paid_for() -> None:
     """And one that nobody knows has not begun: there is nothing to end, and nothing to pay."""
 
-    async def scenario() -> tuple[Spent, Spent, Spent, bool]:
-        ports, run, effect, child = await parked()
-        below = runs_below(ports)
-        nothing = await below.end(effect, run, STOPPED, unless_busy=True)
-        below.known = {effect.key: Resumption(child)}
-        spent = await below.end(effect, run, STOPPED, unless_busy=True)
-        return nothing, spent, child.spent, below.descendants["r/c0.0"].ended
-
-    nothing, spent, had, ended = asyncio.run(scenario())
+    ports, run, effect, child = await parked()
+    below = runs_below(ports)
+    nothing = await below.end(effect, run, STOPPED, unless_busy=True)
+    below.known = {effect.key: Resumption(child)}
+    spent = await below.end(effect, run, STOPPED, unless_busy=True)
+    had, ended = child.spent, below.descendants["r/c0.0"].ended
 
     assert Spent() == nothing
     assert had.model_calls == spent.model_calls == 1

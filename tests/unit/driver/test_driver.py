@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +42,7 @@ from graphloop.values import ModelRequest, Reply, ToolResult, UserMessage
 from tests.agent_tree import Ledger, Plans, batch, tree
 from tests.mortal_store import Died as Killed
 from tests.mortal_store import Fate, MortalStore
+from tests.passing_store import PassingStore
 from tests.strategies import QUESTION, call, loop, reply, wrong
 
 T = TypeVar("T")
@@ -198,29 +199,26 @@ def test_an_abort_leaves_no_cancellation_behind(stubborn: bool) -> None:
 
 
 @pytest.mark.parametrize("aborted", [False, True])
-def test_a_cancellation_from_outside_is_never_swallowed(aborted: bool) -> None:
+async def test_a_cancellation_from_outside_is_never_swallowed(aborted: bool) -> None:
     """Who cancels a task waits for it to end; an abort at the same time changes nothing."""
 
-    async def scenario() -> None:
-        waiting = asyncio.Event()
+    waiting = asyncio.Event()
 
-        async def hang(arguments: dict[str, object]) -> str:
-            waiting.set()
-            await asyncio.Event().wait()
-            return "never"
+    async def hang(arguments: dict[str, object]) -> str:
+        waiting.set()
+        await asyncio.Event().wait()
+        return "never"
 
-        stream = agent(tool_of("one", hang), script=reply(call("one"))).stream("go")
-        driving = asyncio.ensure_future(stream.result())
-        await waiting.wait()
-        if aborted:
-            stream.abort()
-        driving.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await driving
-        with pytest.raises(RunFailed):
-            await stream.result()
-
-    asyncio.run(scenario())
+    stream = agent(tool_of("one", hang), script=reply(call("one"))).stream("go")
+    driving = asyncio.ensure_future(stream.result())
+    await waiting.wait()
+    if aborted:
+        stream.abort()
+    driving.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await driving
+    with pytest.raises(RunFailed):
+        await stream.result()
 
 
 @final
@@ -692,24 +690,21 @@ def test_a_driver_that_lost_its_run_stops_its_tools(tmp_path: Path) -> None:
 GO: Plans = {"go": [batch("kid")], "kid": [batch("leaf")], "leaf": [batch("client"), "deep"]}
 
 
-def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
+async def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
     """The same driver may go on with a parked run, and cancel it: at any depth."""
 
-    async def scenario() -> tuple[AsyncDriver[None], list[str]]:
-        store = MemoryStore()
-        runner = tree(Ledger(), GO)._terms  # pyright: ignore[reportPrivateUsage]
-        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
-        await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
-        assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
-        assert one.run is not None
-        await drive(one.resume(one.run, at_once=True))
-        assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
-        one.abort("enough")
-        await drive(one.resume(one.run, at_once=True))
-        await one.cancelled(Cancelled(0.0), unless_busy=False)
-        return one, [names(await store.load(run))[-1] for run in await store.runs()]
-
-    one, last = asyncio.run(scenario())
+    store = MemoryStore()
+    runner = tree(Ledger(), GO)._terms  # pyright: ignore[reportPrivateUsage]
+    one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+    await drive(one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)))
+    assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
+    assert one.run is not None
+    await drive(one.resume(one.run, at_once=True))
+    assert ["c0.0/c0.0/c0.0"] == [asked.key for asked in one.pending]
+    one.abort("enough")
+    await drive(one.resume(one.run, at_once=True))
+    await one.cancelled(Cancelled(0.0), unless_busy=False)
+    last = [names(await store.load(run))[-1] for run in await store.runs()]
 
     assert ["Cancelled"] * 3 == last
     assert () == one.pending
@@ -717,94 +712,75 @@ def test_a_driver_takes_up_the_children_that_it_has_driven_itself() -> None:
     assert 3 == one.run.spent.model_calls
 
 
-def test_a_run_that_is_left_stands_where_its_journal_is() -> None:
+async def test_a_run_that_is_left_stands_where_its_journal_is() -> None:
     """Nothing is cancelled, nothing is noted; whoever comes next goes on."""
 
-    async def scenario() -> list[str]:
-        store = MemoryStore()
-        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._terms  # pyright: ignore[reportPrivateUsage]
-        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
-        async for seen in one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
-            if isinstance(seen, TextDelta):
-                one.leave()
-        return names(await store.load("r"))
-
-    assert ["Started"] == asyncio.run(scenario())
+    store = MemoryStore()
+    runner = tree(Ledger(), {"go": [batch("note"), "done"]})._terms  # pyright: ignore[reportPrivateUsage]
+    one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+    async for seen in one.start(Started(0.0, "r", "agent", QUESTION, runner.setup)):
+        if isinstance(seen, TextDelta):
+            one.leave()
+    assert ["Started"] == names(await store.load("r"))
 
 
 @final
-class FullStore:
+class FullStore(PassingStore):
     """A journal in memory that refuses what people say."""
 
     def __init__(self, *, refuses: bool) -> None:
-        self.kept = MemoryStore()
+        super().__init__()
         self.refuses = refuses
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Keep events, or not."""
         if self.refuses and any(isinstance(event, Queued) for event in events):
             raise StoreError("the disk is full")
-        await self.kept.append(run_id, seq, *events)
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return what was kept."""
-        return await self.kept.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return the ids."""
-        return await self.kept.runs()
+        await super().append(run_id, seq, *events)
 
 
 @pytest.mark.parametrize("refuses", [False, True], ids=["kept", "refused"])
-def test_what_was_said_is_kept_when_the_driver_is_closed(refuses: bool) -> None:
+async def test_what_was_said_is_kept_when_the_driver_is_closed(refuses: bool) -> None:
     """Where that cannot be, the run is as if the process had died: nothing is raised any more."""
 
-    async def scenario() -> list[str]:
-        store = FullStore(refuses=refuses)
-        runner = tree(Ledger(), {"go": [batch("note"), "done"]})._terms  # pyright: ignore[reportPrivateUsage]
-        one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
-        driving = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
-        await anext(driving)
-        one.queue(UserMessage("hurry"), follow_up=False)
-        one.queue(UserMessage("and then?"), follow_up=True)
-        await driving.aclose()
-        return names(await store.load("r"))
-
-    assert ["Started", *(() if refuses else ("Queued", "Queued"))] == asyncio.run(scenario())
+    store = FullStore(refuses=refuses)
+    runner = tree(Ledger(), {"go": [batch("note"), "done"]})._terms  # pyright: ignore[reportPrivateUsage]
+    one: AsyncDriver[None] = AsyncDriver(runner.graph, runner.ports(store), None)
+    driving = one.start(Started(0.0, "r", "agent", QUESTION, runner.setup))
+    await anext(driving)
+    one.queue(UserMessage("hurry"), follow_up=False)
+    one.queue(UserMessage("and then?"), follow_up=True)
+    await driving.aclose()
+    assert ["Started", *(() if refuses else ("Queued", "Queued"))] == names(await store.load("r"))
 
 
 @pytest.mark.parametrize("noted", [False, True])
-def test_an_abort_counts_no_call_that_never_began_elsewhere(noted: bool) -> None:
+async def test_an_abort_counts_no_call_that_never_began_elsewhere(noted: bool) -> None:
     """A call that must not repeat is noted before it begins; so it is known where it was not."""
     plan: Plans = {"go": [batch("kid")], "kid": [batch("note", "note")]}
 
-    async def scenario() -> tuple[int, list[str]]:
-        disk = MemoryStore()
-        for moment in range(40):
-            disk = MemoryStore()
-            with suppress(Killed):
-                await tree(Ledger(), plan, MortalStore(disk, Fate(moment))).generate(
-                    "go", run_id="r"
-                )
-            journals = await disk.runs()
-            if "r/c0.0" in journals and names(await disk.load("r/c0.0"))[-1] == "EffectsStarted":
-                break
-        if not noted:  # As where a file has kept the first half of an append.
-            torn = MemoryStore()
-            for run_id in await disk.runs():
-                events = await disk.load(run_id)
-                await torn.append(run_id, 1, *(events[:-1] if "/" in run_id else events))
-            disk = torn
-        stream = tree(Ledger(), plan, disk).resume_stream("r")
-        stream.abort("enough")
-        result = await stream.result()
-        kid = replay(Agent(ScriptedModel([]), name="kid").graph, await disk.load("r/c0.0"))
-        assert result.run.spent.tool_calls == kid.spent.tool_calls
-        statuses = [str(one.status) for one in kid.record.added if isinstance(one, ToolResult)]
-        return kid.spent.tool_calls, statuses
-
     expected = (2, ["unknown"] * 2) if noted else (0, ["not_run"] * 2)
-    assert expected == asyncio.run(scenario())
+    disk = MemoryStore()
+    for moment in range(40):
+        disk = MemoryStore()
+        with suppress(Killed):
+            await tree(Ledger(), plan, MortalStore(disk, Fate(moment))).generate("go", run_id="r")
+        journals = await disk.runs()
+        if "r/c0.0" in journals and names(await disk.load("r/c0.0"))[-1] == "EffectsStarted":
+            break
+    if not noted:  # As where a file has kept the first half of an append.
+        torn = MemoryStore()
+        for run_id in await disk.runs():
+            events = await disk.load(run_id)
+            await torn.append(run_id, 1, *(events[:-1] if "/" in run_id else events))
+        disk = torn
+    stream = tree(Ledger(), plan, disk).resume_stream("r")
+    stream.abort("enough")
+    result = await stream.result()
+    kid = replay(Agent(ScriptedModel([]), name="kid").graph, await disk.load("r/c0.0"))
+    assert result.run.spent.tool_calls == kid.spent.tool_calls
+    statuses = [str(one.status) for one in kid.record.added if isinstance(one, ToolResult)]
+    assert expected == (kid.spent.tool_calls, statuses)
 
 
 def first_result(execute: Execute) -> ToolResult:

@@ -16,7 +16,7 @@ from graphloop.driver.performer import Performer
 from graphloop.driver.ports import ChildStep, Item, LeftOpen, Parked, Ports
 from graphloop.effects import AskHuman, CallModel, CallTool, StartRun
 from graphloop.errors import ToolError
-from graphloop.events import Answering, ChildEnded, EffectFailed, ModelReplied, ToolReturned
+from graphloop.events import ChildEnded, EffectFailed, ModelReplied, ToolReturned
 from graphloop.graph import NodeGraph
 from graphloop.policy.approvals import Approval
 from graphloop.providers.base import TextDelta
@@ -81,17 +81,14 @@ async def heard(one: InFlight[None]) -> list[object]:
 
 
 @pytest.mark.parametrize("waits", [CHILD, AskHuman(2, "c0.0", call())])
-def test_what_waits_for_somebody_ends_unheard(waits: StartRun | AskHuman) -> None:
+async def test_what_waits_for_somebody_ends_unheard(waits: StartRun | AskHuman) -> None:
     """A child that parks, or a question left open: alone, nothing is heard; others are."""
 
-    async def scenario() -> tuple[list[object], list[object]]:
-        one = hearing(talk)
-        one.todo = [waits]
-        alone = await heard(one)
-        one.todo = [waits, CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
-        return alone, await heard(one)
-
-    alone, beside = asyncio.run(scenario())
+    one = hearing(talk)
+    one.todo = [waits]
+    alone = await heard(one)
+    one.todo = [waits, CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
+    beside = await heard(one)
 
     assert [None] == alone
     assert [ToolReturned(0.0, 3, "fine"), ToolReturned(0.0, 4, "fine"), None] == beside
@@ -147,7 +144,7 @@ def test_children_go_no_further_while_nobody_listens() -> None:
     assert 3 == sum(isinstance(one, ChildEnded) for one in items)
 
 
-def test_a_child_that_waits_for_a_listener_can_be_dropped_or_closed() -> None:
+async def test_a_child_that_waits_for_a_listener_can_be_dropped_or_closed() -> None:
     """It waits for nobody then."""
     closed: list[int] = []
 
@@ -158,15 +155,12 @@ def test_a_child_that_waits_for_a_listener_can_be_dropped_or_closed() -> None:
         finally:
             closed.append(effect.id)
 
-    async def scenario() -> None:
-        one = hearing(work)
-        one.todo = [evolve(CHILD, id=number) for number in (2, 3)]
-        await one.next(RUN)
-        await one.drop(evolve(CHILD, id=2))
-        assert [2] == closed
-        assert [] == await one.close()
-
-    asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    one = hearing(work)
+    one.todo = [evolve(CHILD, id=number) for number in (2, 3)]
+    await one.next(RUN)
+    await one.drop(evolve(CHILD, id=2))
+    assert [2] == closed
+    assert [] == await one.close()
 
     assert [2, 3] == closed
 
@@ -193,29 +187,26 @@ def test_garbage_collection_ends_no_child_that_waits_for_a_listener() -> None:
     asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
 
 
-def test_an_answer_is_known_however_much_waits_before_it() -> None:
+async def test_an_answer_is_known_however_much_waits_before_it() -> None:
     """A tool has ended, nobody listens, and a model has said more than there is room for."""
 
     async def chatter(effect: CallModel | StartRun) -> AsyncGenerator[Item, None]:
         while True:
             yield TextDelta("a")
 
-    async def scenario() -> list[Answering]:
-        gate = asyncio.Event()
+    gate = asyncio.Event()
 
-        async def wait(arguments: dict[str, object]) -> str:
-            await gate.wait()
-            return "late"
+    async def wait(arguments: dict[str, object]) -> str:
+        await gate.wait()
+        return "late"
 
-        one = hearing(chatter, wait)
-        one.todo = [MODEL, CallTool(3, "c0.0", call())]
-        await one.next(RUN)
-        gate.set()
-        for _ in range(10):
-            await asyncio.sleep(0)
-        return await one.close()
-
-    assert [ToolReturned(0.0, 3, "late")] == asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    one = hearing(chatter, wait)
+    one.todo = [MODEL, CallTool(3, "c0.0", call())]
+    await one.next(RUN)
+    gate.set()
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert [ToolReturned(0.0, 3, "late")] == (await one.close())
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -240,7 +231,7 @@ def test_what_is_no_failure_of_an_effect_is_raised_where_it_is_heard(beside: boo
 
 
 @pytest.mark.parametrize("deaf", ["a tool", "a model"])
-def test_who_is_cancelled_hears_of_it_whatever_is_made_of_it(deaf: str) -> None:
+async def test_who_is_cancelled_hears_of_it_whatever_is_made_of_it(deaf: str) -> None:
     """What the deaf one answers is kept for whoever goes on, but the listener is not the deaf."""
     began = asyncio.Event()
 
@@ -256,25 +247,22 @@ def test_who_is_cancelled_hears_of_it_whatever_is_made_of_it(deaf: str) -> None:
         await wait({})
         yield SAID
 
-    async def scenario() -> list[Answering]:
-        caller = CancelScope()
-        one = hearing(model, wait, caller)
-        one.todo = [CallTool(3, "c0.0", call())] if deaf == "a tool" else [MODEL]
-
-        async def listening() -> None:
-            caller.enter()
-            await one.next(RUN)
-
-        task = asyncio.create_task(listening())
-        await began.wait()
-        task.cancel()
-        await asyncio.wait([task])
-        assert task.cancelled()
-        return await one.close()
-
     answer = ToolReturned(0.0, 3, "failed") if deaf == "a tool" else SAID
 
-    assert [answer] == asyncio.run(asyncio.wait_for(scenario(), DEADLINE_S))
+    caller = CancelScope()
+    one = hearing(model, wait, caller)
+    one.todo = [CallTool(3, "c0.0", call())] if deaf == "a tool" else [MODEL]
+
+    async def listening() -> None:
+        caller.enter()
+        await one.next(RUN)
+
+    task = asyncio.create_task(listening())
+    await began.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert [answer] == (await one.close())
 
 
 @pytest.mark.parametrize("beside", [False, True])
@@ -334,18 +322,15 @@ def test_one_of_several_effects_can_be_dropped() -> None:
     assert None is items[-1]
 
 
-def test_the_answer_of_a_dropped_effect_is_not_heard() -> None:
+async def test_the_answer_of_a_dropped_effect_is_not_heard() -> None:
     """It was on its way: nobody waits for it any more."""
 
-    async def scenario() -> list[object]:
-        one = hearing(talk)
-        one.todo = [MODEL, CHILD]
-        await one.next(RUN)  # The reply is in the inbox by now, behind the first word.
-        await asyncio.sleep(0)
-        await one.drop(MODEL)
-        return await heard(one)
-
-    assert [None] == asyncio.run(scenario())
+    one = hearing(talk)
+    one.todo = [MODEL, CHILD]
+    await one.next(RUN)  # The reply is in the inbox by now, behind the first word.
+    await asyncio.sleep(0)
+    await one.drop(MODEL)
+    assert [None] == (await heard(one))
 
 
 def cancel_this() -> None:
@@ -356,7 +341,7 @@ def cancel_this() -> None:
 
 
 @pytest.mark.parametrize("keeps", [False, True])
-def test_a_tool_beside_another_may_cancel_its_own_task(keeps: bool) -> None:
+async def test_a_tool_beside_another_may_cancel_its_own_task(keeps: bool) -> None:
     """As some time limits do; nobody has cancelled whoever listens, nor the other tool."""
 
     async def limited(arguments: dict[str, object]) -> str:
@@ -368,28 +353,25 @@ def test_a_tool_beside_another_may_cancel_its_own_task(keeps: bool) -> None:
                 raise
         return "timed out"
 
-    async def scenario() -> None:
-        caller = CancelScope()
-        caller.enter()
-        one = hearing(talk, limited, caller)
-        calls = [CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
-        one.todo = [*calls]
-        async with asyncio.timeout(DEADLINE_S):
-            answers = [await one.next(RUN) for _ in [*one.todo]]
-        for at, answer in enumerate(answers):
-            if keeps:
-                assert ToolReturned(0.0, 3 + at, "timed out") == answer
-            else:
-                assert isinstance(answer, EffectFailed)
-                assert (3 + at, "ToolError") == (answer.effect, answer.failure.error)
-                assert "cancelled from inside" in answer.failure.message
-        assert not caller.is_left
-        assert [] == await one.close()
-
-    asyncio.run(scenario())
+    caller = CancelScope()
+    caller.enter()
+    one = hearing(talk, limited, caller)
+    calls = [CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())]
+    one.todo = [*calls]
+    async with asyncio.timeout(DEADLINE_S):
+        answers = [await one.next(RUN) for _ in [*one.todo]]
+    for at, answer in enumerate(answers):
+        if keeps:
+            assert ToolReturned(0.0, 3 + at, "timed out") == answer
+        else:
+            assert isinstance(answer, EffectFailed)
+            assert (3 + at, "ToolError") == (answer.effect, answer.failure.error)
+            assert "cancelled from inside" in answer.failure.message
+    assert not caller.is_left
+    assert [] == await one.close()
 
 
-def test_context_variables_of_a_tool_that_is_alone_stay_set() -> None:
+async def test_context_variables_of_a_tool_that_is_alone_stay_set() -> None:
     """A trace goes on, and what is cached for a request is found by the next tool."""
     seen = ContextVar("seen", default="nothing")
 
@@ -398,20 +380,17 @@ def test_context_variables_of_a_tool_that_is_alone_stay_set() -> None:
         seen.set("something")
         return before
 
-    async def scenario() -> list[object]:
-        one = hearing(talk, note)
-        answers: list[object] = []
-        for effect in (CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())):
-            one.todo = [effect]
-            answers.append(await one.next(RUN))
-        return answers
-
     expected = [ToolReturned(0.0, 3, "nothing"), ToolReturned(0.0, 4, "something")]
 
-    assert expected == asyncio.run(scenario())
+    one = hearing(talk, note)
+    answers: list[object] = []
+    for effect in (CallTool(3, "c0.0", call()), CallTool(4, "c0.1", call())):
+        one.todo = [effect]
+        answers.append(await one.next(RUN))
+    assert expected == answers
 
 
-def test_a_tool_that_stops_its_own_run_is_let_finish() -> None:
+async def test_a_tool_that_stops_its_own_run_is_let_finish() -> None:
     """It runs inside the wait of whoever listens."""
     caller = CancelScope()
 
@@ -420,11 +399,8 @@ def test_a_tool_that_stops_its_own_run_is_let_finish() -> None:
         await asyncio.sleep(0)
         return "stopped"
 
-    async def scenario() -> None:
-        one = hearing(talk, stop, caller)
-        one.todo = [CallTool(3, "c0.0", call())]
-        caller.enter()
-        assert ToolReturned(0.0, 3, "stopped") == await one.next(RUN)
-        assert not caller.is_interrupted
-
-    asyncio.run(scenario())
+    one = hearing(talk, stop, caller)
+    one.todo = [CallTool(3, "c0.0", call())]
+    caller.enter()
+    assert ToolReturned(0.0, 3, "stopped") == await one.next(RUN)
+    assert not caller.is_interrupted

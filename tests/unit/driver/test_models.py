@@ -143,22 +143,19 @@ def test_content_was_seen_where_void_deltas_were_not_announced() -> None:
     assert not failed(models(Talking(TextDelta("ha"), Restarted(), error))).content_seen
 
 
-def test_what_is_under_way_is_counted_once() -> None:
+async def test_what_is_under_way_is_counted_once() -> None:
     """When the call is given up, or until its reply is in the journal."""
 
-    async def scenario() -> None:
-        one = models(Talking(UsageSoFar(USED), TextDelta("a"), reply("a")))
-        async with aclosing(ModelCallInFlight(one, ASK)) as asking:
-            assert TextDelta("a") == await anext(asking)
-        assert Spent(1, 0, USED, 1.07, 0) == one.unfinished()
-        assert Spent() == one.unfinished()
-        await asked(one)
-        assert Usage(10, 5) == one.unfinished().usage
-        await asked(one)
-        del one.calls[ASK.id]
-        assert Spent() == one.unfinished()
-
-    asyncio.run(scenario())
+    one = models(Talking(UsageSoFar(USED), TextDelta("a"), reply("a")))
+    async with aclosing(ModelCallInFlight(one, ASK)) as asking:
+        assert TextDelta("a") == await anext(asking)
+    assert Spent(1, 0, USED, 1.07, 0) == one.unfinished()
+    assert Spent() == one.unfinished()
+    await asked(one)
+    assert Usage(10, 5) == one.unfinished().usage
+    await asked(one)
+    del one.calls[ASK.id]
+    assert Spent() == one.unfinished()
 
 
 def test_a_failure_is_paid_for_until_it_is_in_the_journal() -> None:
@@ -172,7 +169,7 @@ def test_a_failure_is_paid_for_until_it_is_in_the_journal() -> None:
     assert Spent() == one.unfinished()
 
 
-def test_a_reply_that_comes_together_with_an_abort_is_paid_for() -> None:
+async def test_a_reply_that_comes_together_with_an_abort_is_paid_for() -> None:
     """All of it had arrived, and the line was being closed: it is void, and on the bill."""
 
     class Closing:
@@ -198,54 +195,45 @@ def test_a_reply_that_comes_together_with_an_abort_is_paid_for() -> None:
         async def aclose(self) -> None:
             """Close nothing."""
 
-    async def scenario() -> RunResult:
-        provider = Closing()
-        stream = Agent(provider, price=priced).stream("go")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(stream.result())
-            await provider.closing.wait()
-            stream.abort("enough")
-        return running.result()
-
-    result = asyncio.run(scenario())
+    provider = Closing()
+    stream = Agent(provider, price=priced).stream("go")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(stream.result())
+        await provider.closing.wait()
+        stream.abort("enough")
+    result = running.result()
 
     assert EndReason.ABORTED is result.end_reason
     assert (1, USED) == (result.run.spent.model_calls, result.total_usage)
 
 
-def test_an_aborted_run_has_paid_for_what_the_model_had_said() -> None:
+async def test_an_aborted_run_has_paid_for_what_the_model_had_said() -> None:
     """§9 #18: the usage of an answer that nobody waited for is part of the total."""
 
-    async def scenario() -> RunResult:
-        provider = Talking(UsageSoFar(USED), TextDelta("a"), None)
-        stream = Agent(provider, price=priced).stream("go")
-        async with asyncio.TaskGroup() as group:
-            running = group.create_task(stream.result())
-            await provider.waiting.wait()
-            stream.abort("enough")
-        return running.result()
-
-    result = asyncio.run(scenario())
+    provider = Talking(UsageSoFar(USED), TextDelta("a"), None)
+    stream = Agent(provider, price=priced).stream("go")
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(stream.result())
+        await provider.waiting.wait()
+        stream.abort("enough")
+    result = running.result()
 
     assert EndReason.ABORTED is result.end_reason
     assert USED == result.total_usage
     assert 1.07 == result.cost_usd
 
 
-def test_a_reply_that_is_in_the_journal_is_not_counted_again() -> None:
+async def test_a_reply_that_is_in_the_journal_is_not_counted_again() -> None:
     """An abort in the middle of its tools pays for it once."""
 
-    async def scenario() -> RunResult:
-        async def stop(arguments: dict[str, object]) -> str:
-            stream.abort("enough")
-            return "ended"
+    async def stop(arguments: dict[str, object]) -> str:
+        stream.abort("enough")
+        return "ended"
 
-        tool = Tool(name="read", parameters={"type": "object"}, execute=stop)
-        agent = Agent(Talking(UsageSoFar(USED), reply(call())), tools=[tool], price=priced)
-        stream = agent.stream("go")
-        return await stream.result()
-
-    result = asyncio.run(scenario())
+    tool = Tool(name="read", parameters={"type": "object"}, execute=stop)
+    agent = Agent(Talking(UsageSoFar(USED), reply(call())), tools=[tool], price=priced)
+    stream = agent.stream("go")
+    result = await stream.result()
 
     assert EndReason.ABORTED is result.end_reason
     assert (1, Usage(10, 5)) == (result.run.spent.model_calls, result.total_usage)

@@ -33,12 +33,13 @@ from graphloop.testing import ScriptedModel
 from graphloop.tools.tool import Tool
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import UserMessage, evolve
+from tests.passing_store import PassingStore
 from tests.strategies import QUESTION, SETUP, call, fresh, loop, reply
 
 STARTED = Started(0.0, "r", "agent", QUESTION, SETUP)
 
 
-class Refusing:
+class Refusing(PassingStore):
     """Keeps an event, or not, and tells neither: it says that the disk is gone.
 
     Args:
@@ -47,7 +48,7 @@ class Refusing:
     """
 
     def __init__(self, at: int, *, keeps: bool) -> None:
-        self.disk = MemoryStore()
+        super().__init__()
         self._at = at
         self._keeps = keeps
 
@@ -55,17 +56,9 @@ class Refusing:
         """Keep events."""
         is_there = seq <= self._at < seq + len(events)
         if not is_there or self._keeps:
-            await self.disk.append(run_id, seq, *events)
+            await super().append(run_id, seq, *events)
         if is_there:
             raise StoreError("the disk is gone")
-
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
 
 
 def recorder(store: Store, path: tuple[str, ...] = ()) -> Recorder[None]:
@@ -87,68 +80,61 @@ async def kept(one: Recorder[None], *events: Event) -> None:
 
 @pytest.mark.parametrize("at", [1, 2])
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_run_that_is_torn_from_its_journal_stands_as_that_says(at: int, keeps: bool) -> None:
+async def test_a_run_that_is_torn_from_its_journal_stands_as_that_says(
+    at: int, keeps: bool
+) -> None:
     """Also where it may not have begun; what is new in it has been shown to nobody."""
 
-    async def scenario() -> None:
-        one = recorder(Refusing(at, keeps=keeps))
-        if at > 1:
-            await kept(one, STARTED)
-        with pytest.raises(StoreError, match="gone"):
-            await kept(one, Cancelled(1.0) if at > 1 else STARTED)
-        assert one.is_torn
-        assert (at > 1) is one.is_ending
-        await one.read_again()
-        assert not one.is_torn
-        assert (at > 1 and keeps) is one.is_ending
-        assert (at if keeps else at - 1) == (0 if one.run is None else one.run.seq)
-        assert (at if keeps else at - 1) == len(one.unseen)
-
-    asyncio.run(scenario())
+    one = recorder(Refusing(at, keeps=keeps))
+    if at > 1:
+        await kept(one, STARTED)
+    with pytest.raises(StoreError, match="gone"):
+        await kept(one, Cancelled(1.0) if at > 1 else STARTED)
+    assert one.is_torn
+    assert (at > 1) is one.is_ending
+    await one.read_again()
+    assert not one.is_torn
+    assert (at > 1 and keeps) is one.is_ending
+    assert (at if keeps else at - 1) == (0 if one.run is None else one.run.seq)
+    assert (at if keeps else at - 1) == len(one.unseen)
 
 
 @pytest.mark.parametrize("path", [(), ("c0.0",)], ids=["at the top", "below"])
-def test_a_run_taken_further_elsewhere_is_busy_and_known_as_it_is(
+async def test_a_run_taken_further_elsewhere_is_busy_and_known_as_it_is(
     path: tuple[str, ...],
 ) -> None:
     """A new run whose id is taken is another matter, but for a child's, which is its parent's."""
 
-    async def scenario() -> None:
-        store = MemoryStore()
-        one, other, third = (recorder(store, path) for _ in range(3))
-        await kept(one, STARTED)
-        other.set_run(one.latest_started)
-        await kept(one, Resumed(1.0))
-        with pytest.raises(StoreError) as new:
-            await kept(third, evolve(STARTED, at=2.0))
-        assert bool(path) is isinstance(new.value, RunBusy)
-        with pytest.raises(RunBusy, match="from event 1 to 2: resume it"):
-            await kept(other, Resumed(2.0))
-        assert (one.run, False) == (other.run, other.is_torn)
-        await other.refuse_outrun()
-        await kept(other, Cancelled(3.0))
-        with pytest.raises(RunBusy, match="from event 2 to 3"):
-            await one.refuse_outrun()
+    store = MemoryStore()
+    one, other, third = (recorder(store, path) for _ in range(3))
+    await kept(one, STARTED)
+    other.set_run(one.latest_started)
+    await kept(one, Resumed(1.0))
+    with pytest.raises(StoreError) as new:
+        await kept(third, evolve(STARTED, at=2.0))
+    assert bool(path) is isinstance(new.value, RunBusy)
+    with pytest.raises(RunBusy, match="from event 1 to 2: resume it"):
+        await kept(other, Resumed(2.0))
+    assert (one.run, False) == (other.run, other.is_torn)
+    await other.refuse_outrun()
+    await kept(other, Cancelled(3.0))
+    with pytest.raises(RunBusy, match="from event 2 to 3"):
         await one.refuse_outrun()
-        assert one.is_over
+    await one.refuse_outrun()
+    assert one.is_over
 
-    asyncio.run(scenario())
 
-
-def test_what_a_store_has_kept_and_denies_is_nobody_else_s() -> None:
+async def test_what_a_store_has_kept_and_denies_is_nobody_else_s() -> None:
     """It is read again by whoever goes on; nobody else drives the run."""
 
-    async def scenario() -> StoreError:
-        one = recorder(Refusing(2, keeps=True))
-        await kept(one, STARTED)
-        with pytest.raises(StoreError, match="gone") as error:
-            await kept(one, Resumed(1.0))
-        return error.value
-
-    assert StoreError is type(asyncio.run(scenario()))
+    one = recorder(Refusing(2, keeps=True))
+    await kept(one, STARTED)
+    with pytest.raises(StoreError, match="gone") as error:
+        await kept(one, Resumed(1.0))
+    assert StoreError is type(error.value)
 
 
-def test_a_cancellation_while_an_event_is_kept_comes_with_the_step(
+async def test_a_cancellation_while_an_event_is_kept_comes_with_the_step(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The run is at one with its journal, and the cancellation is not lost."""
@@ -164,20 +150,17 @@ def test_a_cancellation_while_an_event_is_kept_comes_with_the_step(
             await self.free.wait()
             await self.disk.append(run_id, seq, *events)
 
-    async def scenario() -> None:
-        store = Slow(0, keeps=True)
-        store.free = asyncio.Event()
-        one = recorder(store)
-        task = asyncio.create_task(kept(one, STARTED))
-        await asyncio.sleep(0)
-        task.cancel()
-        await asyncio.sleep(0)
-        store.free.set()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert (1, False) == (one.latest_started.seq, one.is_torn)
-
-    asyncio.run(scenario())
+    store = Slow(0, keeps=True)
+    store.free = asyncio.Event()
+    one = recorder(store)
+    task = asyncio.create_task(kept(one, STARTED))
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.sleep(0)
+    store.free.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (1, False) == (one.latest_started.seq, one.is_torn)
 
 
 ASK = Ask("c0.0", "approval", "pay", "{}")
@@ -413,26 +396,23 @@ def test_when_a_decision_was_made_is_kept() -> None:
 
 
 @pytest.mark.parametrize("approved", [True, False])
-def test_the_answers_of_a_leg_are_no_earlier_than_its_beginning(*, approved: bool) -> None:
+async def test_the_answers_of_a_leg_are_no_earlier_than_its_beginning(*, approved: bool) -> None:
     """They are read before a driver takes the run up."""
     ticks = count()
     store = MemoryStore()
 
-    async def scenario() -> list[Event]:
-        pay = Tool(name="pay", parameters={"type": "object"}, execute=fine, needs_approval=True)
-        agent = Agent(
-            ScriptedModel([reply(call("pay")), "done"]),
-            tools=[pay],
-            store=store,
-            clock=lambda: float(next(ticks)),
-        )
-        await agent.generate("go", run_id="r")
-        stream = agent.resume_stream("r", approvals={"c0.0": approved})
-        stream.steer("hurry")
-        await stream.result()
-        return list(await store.load("r"))
-
-    events = asyncio.run(scenario())
+    pay = Tool(name="pay", parameters={"type": "object"}, execute=fine, needs_approval=True)
+    agent = Agent(
+        ScriptedModel([reply(call("pay")), "done"]),
+        tools=[pay],
+        store=store,
+        clock=lambda: float(next(ticks)),
+    )
+    await agent.generate("go", run_id="r")
+    stream = agent.resume_stream("r", approvals={"c0.0": approved})
+    stream.steer("hurry")
+    await stream.result()
+    events = list(await store.load("r"))
     kinds = [type(one) for one in events]
     assert [Resumed, Queued, Decided] == kinds[2:5]
     assert sorted(one.at for one in events) == [one.at for one in events]

@@ -109,25 +109,22 @@ def test_an_agent_with_its_own_model_maps_over_a_field_and_is_proven() -> None:
     assert set() == unknowns(report), report
 
 
-def test_results_stand_in_the_order_of_the_items_whichever_comes_first() -> None:
-    async def work() -> tuple[list[str], list[str]]:
-        done = {item: asyncio.Event() for item in Article().questions}
-        before = {"a?": "b?", "b?": "c?"}
-        order: list[str] = []
+async def test_results_stand_in_the_order_of_the_items_whichever_comes_first() -> None:
+    done = {item: asyncio.Event() for item in Article().questions}
+    before = {"a?": "b?", "b?": "c?"}
+    order: list[str] = []
 
-        async def judge(text: str) -> bool:
-            if text in before:
-                await done[before[text]].wait()
-            order.append(text)
-            done[text].set()
-            return True
+    async def judge(text: str) -> bool:
+        if text in before:
+            await done[before[text]].wait()
+        order.append(text)
+        done[text].set()
+        return True
 
-        script = [{"to": item, "text": f"about {item}"} for item in Article().questions]
-        agent = Agent(ScriptedModel(script), screen=judge, name="worker")
-        result = await graph_of(map_over(agent, 8, items="questions", into="log")).run(Article())
-        return order, result.state.log
-
-    order, log = asyncio.run(work())
+    script = [{"to": item, "text": f"about {item}"} for item in Article().questions]
+    agent = Agent(ScriptedModel(script), screen=judge, name="worker")
+    result = await graph_of(map_over(agent, 8, items="questions", into="log")).run(Article())
+    log = result.state.log
 
     assert ["c?", "b?", "a?"] == order
     assert ["about a?", "about b?", "about c?"] == log

@@ -20,9 +20,7 @@ from graphloop.providers.base import (
     Delta,
     MediaDelta,
     ProviderToolDelta,
-    ReasoningDelta,
     ServerEvent,
-    TextDelta,
     ToolCallDelta,
     UsageSoFar,
 )
@@ -59,29 +57,6 @@ def test_each_form_of_a_stream_gives_the_same_reply(form: Form, name: str) -> No
 
     assert said(*stream(ITEMS[name], form))[1] == expected
     assert expected.finish_reason is FINISHED.get(name, expected.finish_reason)
-
-
-@for_each("name", ITEMS)
-@pytest.mark.parametrize("form", FORMS)
-@for_each("size", [1, 4, 1000])
-def test_the_deltas_of_a_stream_add_up_to_its_reply(name: str, form: Form, size: int) -> None:
-    """A page shows the deltas; what it shows is what the conversation holds."""
-    deltas, reply = said(*stream(ITEMS[name], form, size=size))
-
-    shown = "".join(one.text for one in deltas if isinstance(one, TextDelta))
-    thought = "".join(one.text for one in deltas if isinstance(one, ReasoningDelta))
-    assert shown == reply.message.text
-    assert thought == "".join(part.text for part in reply.message.parts if part.type == "reasoning")
-    calls: dict[int, ToolCallDelta] = {}
-    for one in deltas:
-        if isinstance(one, ToolCallDelta):
-            first = calls.get(one.index, one)
-            arguments = first.arguments_delta + one.arguments_delta if first is not one else ""
-            more = arguments or one.arguments_delta
-            calls[one.index] = ToolCallDelta(one.index, first.id, first.name, more)
-    assert [(one.id, one.name, one.arguments_delta) for one in calls.values()] == [
-        (one.id, one.name, one.arguments) for one in reply.message.calls
-    ]
 
 
 def test_a_signature_stays_on_its_own_part() -> None:

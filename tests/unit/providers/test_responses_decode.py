@@ -22,10 +22,8 @@ from graphloop.providers.base import (
     Delta,
     MediaDelta,
     ProviderToolDelta,
-    ReasoningDelta,
     ServerEvent,
     TextDelta,
-    ToolCallDelta,
     UsageSoFar,
 )
 from graphloop.values import FinishReason, OpaquePart, Reply, ToolCall, Usage
@@ -162,27 +160,6 @@ def test_a_gateway_may_write_arguments_in_another_way() -> None:
     (made,) = said(*events)[1].message.calls
 
     assert made.arguments == '{"amount": 100, "to": "é"}'
-
-
-@for_each("name", ITEMS)
-@pytest.mark.parametrize("form", FORMS)
-@for_each("size", [1, 4, 1000])
-def test_the_deltas_of_a_stream_add_up_to_its_reply(name: str, form: Form, size: int) -> None:
-    """A page shows the deltas; what it shows is what the conversation holds."""
-    deltas, reply = said(*stream(ITEMS[name], form, size=size))
-
-    shown = "".join(one.text for one in deltas if isinstance(one, TextDelta))
-    thought = "".join(one.text for one in deltas if isinstance(one, ReasoningDelta))
-    assert shown == reply.message.text
-    assert thought == "".join(part.text for part in reply.message.parts if part.type == "reasoning")
-    if name != "made-up parallel call":
-        pieces: dict[int, str] = {}
-        for one in deltas:
-            if isinstance(one, ToolCallDelta):
-                pieces[one.index] = pieces.get(one.index, "") + one.arguments_delta
-        assert [pieces[at] for at in sorted(pieces)] == [
-            one.arguments for one in reply.message.calls
-        ]
 
 
 def test_the_usage_counts_each_token_once() -> None:

@@ -91,17 +91,14 @@ def test_an_exception_is_raised_as_it_is() -> None:
     assert caught.value is overloaded
 
 
-def test_an_error_comes_after_the_deltas_before_it() -> None:
+async def test_an_error_comes_after_the_deltas_before_it() -> None:
     """A stream that breaks in the middle is the hard case for whoever listens."""
 
-    async def main() -> list[StreamItem]:
-        stream = ScriptedModel([{"text": "half an", "error": "broke"}]).session().stream(ASK)
-        seen = [await anext(stream), await anext(stream)]
-        with pytest.raises(BadReply, match=r"^broke$"):
-            await anext(stream)
-        return seen
-
-    assert asyncio.run(main()) == [TextDelta("half "), TextDelta("an")]
+    stream = ScriptedModel([{"text": "half an", "error": "broke"}]).session().stream(ASK)
+    seen = [await anext(stream), await anext(stream)]
+    with pytest.raises(BadReply, match=r"^broke$"):
+        await anext(stream)
+    assert seen == [TextDelta("half "), TextDelta("an")]
 
 
 def test_sessions_share_one_list_and_replies_are_marked() -> None:
@@ -208,7 +205,7 @@ def test_a_script_goes_on_where_the_history_stands() -> None:
         next_text(script, question, one, told, one)
 
 
-def test_an_agent_of_a_script_is_resumed_in_a_new_process(tmp_path: Path) -> None:
+async def test_an_agent_of_a_script_is_resumed_in_a_new_process(tmp_path: Path) -> None:
     """By its name alone: the journal says how far the script has come."""
     path = tmp_path / "pay.yaml"
     path.write_text("- calls: [{name: pay}]\n- text: Paid.\n", encoding="utf-8")
@@ -222,10 +219,7 @@ def test_an_agent_of_a_script_is_resumed_in_a_new_process(tmp_path: Path) -> Non
             f"script:{path}", tools=[pay], gate=ask("pay"), store=str(tmp_path / "runs.db")
         )
 
-    async def resumed() -> tuple[str, str]:
-        await made().generate("Pay.", run_id="r")
-        paid = await made().resume("r", approvals={"c0.0": True})
-        again = await made().generate(messages=[*paid.messages, UserMessage("Again.")])
-        return paid.text, again.end_reason.value
-
-    assert asyncio.run(resumed()) == ("Paid.", "parked")
+    await made().generate("Pay.", run_id="r")
+    paid = await made().resume("r", approvals={"c0.0": True})
+    again = await made().generate(messages=[*paid.messages, UserMessage("Again.")])
+    assert (paid.text, again.end_reason.value) == ("Paid.", "parked")

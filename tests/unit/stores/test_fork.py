@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -46,87 +45,75 @@ async def filled(store: Store) -> Store:
 
 
 @makers
-def test_a_fork_has_the_past_and_the_children_under_its_own_name(
+async def test_a_fork_has_the_past_and_the_children_under_its_own_name(
     make: Callable[[Path], Store], tmp_path: Path
 ) -> None:
     """And the original is as it was: both go on by themselves."""
 
-    async def run() -> None:
-        store = await filled(make(tmp_path))
+    store = await filled(make(tmp_path))
 
-        await fork(store, "r", at=2, new_id="s", children=["c1.0"])
+    await fork(store, "r", at=2, new_id="s", children=["c1.0"])
 
-        assert [started("s"), event(2)] == list(await store.load("s"))
-        assert [started("s/c1.0"), event(2)] == list(await store.load("s/c1.0"))
-        assert [started("s/c1.0/c2.0")] == list(await store.load("s/c1.0/c2.0"))
-        assert [started("r"), event(2), event(3)] == list(await store.load("r"))
-        assert ["r", "r/c1.0", "r/c1.0/c2.0", "r2", "s", "s/c1.0", "s/c1.0/c2.0"] == list(
-            await store.runs()
-        )
-        await store.append("s", 3, event(9))
-
-    asyncio.run(run())
+    assert [started("s"), event(2)] == list(await store.load("s"))
+    assert [started("s/c1.0"), event(2)] == list(await store.load("s/c1.0"))
+    assert [started("s/c1.0/c2.0")] == list(await store.load("s/c1.0/c2.0"))
+    assert [started("r"), event(2), event(3)] == list(await store.load("r"))
+    assert ["r", "r/c1.0", "r/c1.0/c2.0", "r2", "s", "s/c1.0", "s/c1.0/c2.0"] == list(
+        await store.runs()
+    )
+    await store.append("s", 3, event(9))
 
 
 @makers
-def test_only_the_children_that_are_named_are_copied(
+async def test_only_the_children_that_are_named_are_copied(
     make: Callable[[Path], Store], tmp_path: Path
 ) -> None:
     """With all below them: what began after the fork would be taken for the copy's own."""
 
-    async def run() -> None:
-        store = await filled(make(tmp_path))
-        await store.append("r/c1.00", 1, started("r/c1.00"))
+    store = await filled(make(tmp_path))
+    await store.append("r/c1.00", 1, started("r/c1.00"))
 
-        await fork(store, "r", at=2, new_id="s", children=["c1.0"])
-        await fork(store, "r", at=1, new_id="t", children=())
+    await fork(store, "r", at=2, new_id="s", children=["c1.0"])
+    await fork(store, "r", at=1, new_id="t", children=())
 
-        copies = [one for one in await store.runs() if one[0] in "st"]
-        assert copies == ["s", "s/c1.0", "s/c1.0/c2.0", "t"]
-
-    asyncio.run(run())
+    copies = [one for one in await store.runs() if one[0] in "st"]
+    assert copies == ["s", "s/c1.0", "s/c1.0/c2.0", "t"]
 
 
 @makers
-def test_a_fork_copies_a_child_as_it_was_before_its_parent_s_abort(
+async def test_a_fork_copies_a_child_as_it_was_before_its_parent_s_abort(
     make: Callable[[Path], Store], tmp_path: Path
 ) -> None:
     """Else an aborted run could be forked, but not gone on with; its own end stays its own."""
 
-    async def run() -> None:
-        store = await filled(make(tmp_path))
-        await store.append("r/c1.0/c2.0", 2, event(9))
+    store = await filled(make(tmp_path))
+    await store.append("r/c1.0/c2.0", 2, event(9))
 
-        await fork(store, "r", at=1, new_id="s", children=["c1.0"])
-        await fork(store, "r", at=2, new_id="t", children=["c1.0"])
+    await fork(store, "r", at=1, new_id="s", children=["c1.0"])
+    await fork(store, "r", at=2, new_id="t", children=["c1.0"])
 
-        assert [started("s/c1.0")] == list(await store.load("s/c1.0"))
-        assert [started("s/c1.0/c2.0"), event(9)] == list(await store.load("s/c1.0/c2.0"))
-        assert [started("t/c1.0"), event(2)] == list(await store.load("t/c1.0"))
-
-    asyncio.run(run())
+    assert [started("s/c1.0")] == list(await store.load("s/c1.0"))
+    assert [started("s/c1.0/c2.0"), event(9)] == list(await store.load("s/c1.0/c2.0"))
+    assert [started("t/c1.0"), event(2)] == list(await store.load("t/c1.0"))
 
 
 @makers
-def test_a_fork_copies_a_child_as_it_was_while_it_was_needed(
+async def test_a_fork_copies_a_child_as_it_was_while_it_was_needed(
     make: Callable[[Path], Store], tmp_path: Path
 ) -> None:
     """In the copy the join is open, and may need it; so does what was stopped below the child."""
 
-    async def run() -> None:
-        store = await filled(make(tmp_path))
-        await store.append("r", 4, child_unwanted(5.0, 1, Spent()))
-        for run_id in ("r/c1.0", "r/c1.0/c2.0"):
-            await store.append(run_id, 2 + (run_id == "r/c1.0"), event(5))
+    store = await filled(make(tmp_path))
+    await store.append("r", 4, child_unwanted(5.0, 1, Spent()))
+    for run_id in ("r/c1.0", "r/c1.0/c2.0"):
+        await store.append(run_id, 2 + (run_id == "r/c1.0"), event(5))
 
-        await fork(store, "r", at=3, new_id="s", children=["c1.0"])
-        await fork(store, "r", at=4, new_id="t", children=["c1.0"])
+    await fork(store, "r", at=3, new_id="s", children=["c1.0"])
+    await fork(store, "r", at=4, new_id="t", children=["c1.0"])
 
-        assert [started("s/c1.0"), event(2)] == list(await store.load("s/c1.0"))
-        assert [started("s/c1.0/c2.0")] == list(await store.load("s/c1.0/c2.0"))
-        assert [started("t/c1.0"), event(2), event(5)] == list(await store.load("t/c1.0"))
-
-    asyncio.run(run())
+    assert [started("s/c1.0"), event(2)] == list(await store.load("s/c1.0"))
+    assert [started("s/c1.0/c2.0")] == list(await store.load("s/c1.0/c2.0"))
+    assert [started("t/c1.0"), event(2), event(5)] == list(await store.load("t/c1.0"))
 
 
 @makers
@@ -141,21 +128,18 @@ def test_a_fork_copies_a_child_as_it_was_while_it_was_needed(
         ("nowhere", 1, "s", "no run 'nowhere'"),
     ],
 )
-def test_a_fork_that_cannot_be_leaves_nothing(
+async def test_a_fork_that_cannot_be_leaves_nothing(
     make: Callable[[Path], Store], tmp_path: Path, run_id: str, at: int, new_id: str, message: str
 ) -> None:
     """And says what can."""
 
-    async def run() -> None:
-        store = await filled(make(tmp_path))
-        before = await store.runs()
+    store = await filled(make(tmp_path))
+    before = await store.runs()
 
-        with pytest.raises(StoreError, match=message):
-            await fork(store, run_id, at=at, new_id=new_id, children=["c1.0"])
+    with pytest.raises(StoreError, match=message):
+        await fork(store, run_id, at=at, new_id=new_id, children=["c1.0"])
 
-        assert before == await store.runs()
-
-    asyncio.run(run())
+    assert before == await store.runs()
 
 
 def test_a_fork_has_to_name_the_children_of_the_past() -> None:

@@ -97,7 +97,7 @@ def test_where_there_is_no_database_there_is_nothing(tmp_path: Path) -> None:
     assert [] == [*tmp_path.iterdir()]
 
 
-def test_reads_share_a_connection_that_ends_with_the_store(
+async def test_reads_share_a_connection_that_ends_with_the_store(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Opening the file costs more than a read. The last connection that closes deletes the log."""
@@ -108,23 +108,20 @@ def test_reads_share_a_connection_that_ends_with_the_store(
         opened.append(name)
         return connect(name, **options)
 
-    async def read_much() -> int:
-        store = SqliteStore(path)
-        await store.append("r", 1, Cancelled(1.0, "reason"))
-        await store.load("r")
-        before = len(opened)
-        await asyncio.gather(*[store.record("r") for _ in range(20)], store.posted("r"))
-        shared = len(opened) - before
-        with pytest.raises(UnknownRun):
-            await store.record("q")
-        await store.aclose()
-        assert not has_log(path)
-        assert "r" == (await store.record("r")).run_id
-        assert not has_log(path)
-        return shared
-
     monkeypatch.setattr(sqlite3, "connect", counted)
-    assert 0 == asyncio.run(read_much())
+    store = SqliteStore(path)
+    await store.append("r", 1, Cancelled(1.0, "reason"))
+    await store.load("r")
+    before = len(opened)
+    await asyncio.gather(*[store.record("r") for _ in range(20)], store.posted("r"))
+    shared = len(opened) - before
+    with pytest.raises(UnknownRun):
+        await store.record("q")
+    await store.aclose()
+    assert not has_log(path)
+    assert "r" == (await store.record("r")).run_id
+    assert not has_log(path)
+    assert 0 == shared
 
 
 def test_a_store_that_is_forgotten_closes_its_connections(tmp_path: Path) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
+
+from tests.warm_python import warm_python
 
 ROOT = Path(__file__).parents[3]
 
@@ -44,10 +47,12 @@ def test_allowing(model_requests):
 """
 
 
-def python(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+def python(
+    *arguments: str, cwd: Path, start: Sequence[str] = (sys.executable,)
+) -> subprocess.CompletedProcess[str]:
     """Run Python with graphloop on its path."""
     return subprocess.run(
-        [sys.executable, *arguments],
+        [*start, *arguments],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
@@ -62,7 +67,8 @@ def run_tests(tests: str, *options: str, cwd: Path) -> subprocess.CompletedProce
     installed = entry_points(group="pytest11", name="graphloop")
     plugin = () if installed else ("-p", "graphloop.testing.pytest_plugin")
     quiet = ("-p", "no:anyio", "-p", "no:cacheprovider")
-    return python("-m", "pytest", *quiet, *plugin, *options, cwd=cwd)
+    words = ("-m", "pytest", *quiet, *plugin, *options)
+    return python(*words, cwd=cwd, start=warm_python())
 
 
 def test_the_fixture_fails_a_test_with_what_was_found(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
@@ -21,6 +20,7 @@ from graphloop.values import AssistantMessage, FinishReason, ModelRequest, Reply
 from graphloop.workers import Client, Streamed, Worker
 from tests.postgres_server import database
 from tests.unit.workers.stream_process import TURNS, agent
+from tests.warm_python import warm_python
 
 RECONNECTS = 20
 KILLS = 3
@@ -87,7 +87,7 @@ async def test_no_event_is_lost_or_repeated(postgres: str) -> None:
     """Over reconnects of the follower and kills of the worker, each event comes once, in order."""
     dsn = database(postgres)
     run_id = await agent().runs(dsn).submit("Look.")
-    command = [sys.executable, "-m", "tests.unit.workers.stream_process", dsn]
+    command = [*warm_python(), "-m", "tests.unit.workers.stream_process", dsn]
     worker = await asyncio.to_thread(subprocess.Popen, command)
     seen, reconnects, kills, is_over = list[object](), 0, 0, False
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.workers import Worker
 from tests.postgres_server import database
 from tests.unit.workers.queue_process import WORKS, desk
+from tests.warm_python import warm_python
 
 RUNNING = 3
 PROCESSES = 3
@@ -45,7 +45,7 @@ def test_several_processes_drive_no_more_runs_than_may(
 
     asyncio.run(submit())
     module = "tests.unit.workers.queue_process"
-    command = [sys.executable, "-m", module, where, str(places), str(RUNNING)]
+    command = [*warm_python(), "-m", module, where, str(places), str(RUNNING)]
     fleet = [subprocess.Popen(command) for _ in range(PROCESSES)]
     try:
         assert [process.wait(timeout=100) for process in fleet] == [0] * PROCESSES
