@@ -6,8 +6,8 @@ The first read starts the run, and each further read drives it. All readers get 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Generic, final
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Generic, final
 
 from ..driver import ASK, AsyncDriver, InFlight, unseen_costs
 from ..errors import ConfigError, RunFailed
@@ -106,6 +106,11 @@ class RunStream(Generic[OutputT_co, S]):
         return self._opened.driver.run if self._opened is not None else None
 
     @property
+    def children(self) -> Mapping[str, Run[Any]]:
+        """The present states of the child runs here, at any depth, by run id."""
+        return {} if self._opened is None else self._opened.driver.children.descendants
+
+    @property
     def failed(self) -> bool:
         """Whether the stream has ended with an error, which `result` raises."""
         return self._error is not None
@@ -123,8 +128,7 @@ class RunStream(Generic[OutputT_co, S]):
             ProviderError: a model request failed, or its reply was incomplete.
             Exception: the error of a `prepare_step` function or a stop predicate.
         """
-        while not self._over:
-            await self._pull(len(self._parts))
+        await self.consume()
         if self._error is not None:
             raise self._error
         assert self._result is not None, "a stream that is over has a result or an error"
@@ -229,9 +233,7 @@ class RunStream(Generic[OutputT_co, S]):
                 await self._opened.seen.aclose()
             await self._end()
         finally:
-            self._driven = False
-            if self._rests is not None:
-                self._rests.set()
+            self._rest()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at, parts, me = 0, self._parts, object()
@@ -268,9 +270,7 @@ class RunStream(Generic[OutputT_co, S]):
             await self._break_off(error, iterated=False)
             raise
         finally:
-            self._driven = False
-            if self._rests is not None:
-                self._rests.set()
+            self._rest()
         if isinstance(delta, Restarted) and self._view is not None:
             self._parts += self._view.show(delta)
         return delta if is_delta(delta) else None
@@ -281,6 +281,11 @@ class RunStream(Generic[OutputT_co, S]):
                 yield part.object
         if (result := await self.result()).end_reason is EndReason.COMPLETED:
             yield result.output
+
+    def _rest(self) -> None:
+        self._driven = False
+        if self._rests is not None:
+            self._rests.set()
 
     async def _until_rest(self) -> None:
         if self._rests is None or self._rests.is_set():
@@ -311,9 +316,7 @@ class RunStream(Generic[OutputT_co, S]):
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._driven = False
-            if self._rests is not None:
-                self._rests.set()
+            self._rest()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
@@ -332,8 +335,7 @@ class RunStream(Generic[OutputT_co, S]):
         self.found, self._reported = opened.driver.run, opened.reported
         for tell in self._asides:
             tell(opened.driver)
-        if opened.warnings:
-            self._warn(*opened.warnings)
+        self._warn(*opened.warnings)
         if self._keep:
             view = PartView(opened.graph, self.found)
             self._view = view if opened.final is None else RunView(view, opened.final.view())
@@ -366,8 +368,7 @@ class RunStream(Generic[OutputT_co, S]):
         if opened is None or run is None or opened.driver.state not in RESTING:
             self._fail(RunFailed(LEFT))
             return
-        if new := [one for one in opened.findings(run) if one not in self._warnings]:
-            self._warn(*new)
+        self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
             self._fail(result)
