@@ -105,9 +105,8 @@ class RunStream(Generic[OutputT_co, S]):
         """The present state of the run; None before it has started."""
         return self._opened.driver.run if self._opened is not None else None
 
-    @property
     def children(self) -> Mapping[str, Run[Any]]:
-        """The present states of the child runs here, at any depth, by run id."""
+        """Return the present states of the child runs here, at any depth, by run id."""
         return {} if self._opened is None else self._opened.driver.children.descendants
 
     @property
@@ -128,7 +127,8 @@ class RunStream(Generic[OutputT_co, S]):
             ProviderError: a model request failed, or its reply was incomplete.
             Exception: the error of a `prepare_step` function or a stop predicate.
         """
-        await self.consume()
+        while not self._over:
+            await self._pull(len(self._parts))
         if self._error is not None:
             raise self._error
         assert self._result is not None, "a stream that is over has a result or an error"
@@ -172,8 +172,7 @@ class RunStream(Generic[OutputT_co, S]):
         Raises:
             ConfigError: the message is no prompt, the stream ended, or the graph has no `Verify`.
         """
-        graph = self._graph
-        if graph is not None and not any(FollowUp in row for row in graph.table.values()):
+        if self._graph and not any(FollowUp in row for row in self._graph.table.values()):
             raise ConfigError(
                 "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
                 "Lead final answers to a Verify()"
@@ -233,7 +232,9 @@ class RunStream(Generic[OutputT_co, S]):
                 await self._opened.seen.aclose()
             await self._end()
         finally:
-            self._rest()
+            self._driven = False
+            if self._rests is not None:
+                self._rests.set()
 
     async def _look(self) -> AsyncGenerator[Part, None]:
         at, parts, me = 0, self._parts, object()
@@ -270,7 +271,9 @@ class RunStream(Generic[OutputT_co, S]):
             await self._break_off(error, iterated=False)
             raise
         finally:
-            self._rest()
+            self._driven = False
+            if self._rests is not None:
+                self._rests.set()
         if isinstance(delta, Restarted) and self._view is not None:
             self._parts += self._view.show(delta)
         return delta if is_delta(delta) else None
@@ -281,11 +284,6 @@ class RunStream(Generic[OutputT_co, S]):
                 yield part.object
         if (result := await self.result()).end_reason is EndReason.COMPLETED:
             yield result.output
-
-    def _rest(self) -> None:
-        self._driven = False
-        if self._rests is not None:
-            self._rests.set()
 
     async def _until_rest(self) -> None:
         if self._rests is None or self._rests.is_set():
@@ -316,7 +314,9 @@ class RunStream(Generic[OutputT_co, S]):
             if not isinstance(error, Exception):  # `result` raises an `Exception`.
                 raise
         finally:
-            self._rest()
+            self._driven = False
+            if self._rests is not None:
+                self._rests.set()
 
     async def _break_off(self, error: BaseException, *, iterated: bool) -> None:
         """End the stream with an error, unless a cancelled caller can continue the iterated run."""
@@ -335,7 +335,8 @@ class RunStream(Generic[OutputT_co, S]):
         self.found, self._reported = opened.driver.run, opened.reported
         for tell in self._asides:
             tell(opened.driver)
-        self._warn(*opened.warnings)
+        if opened.warnings:
+            self._warn(*opened.warnings)
         if self._keep:
             view = PartView(opened.graph, self.found)
             self._view = view if opened.final is None else RunView(view, opened.final.view())
@@ -359,8 +360,7 @@ class RunStream(Generic[OutputT_co, S]):
         self._warnings += messages
         if self._result is not None:
             self._result = evolve(self._result, warnings=tuple(self._warnings))
-        if self._keep:
-            self._parts += map(Warned, messages)
+        self._parts += map(Warned, messages if self._keep else ())
 
     def _finish(self, opened: RunHandle[S] | None) -> None:
         """Set the result of the run, or the error that the stream was left before the end."""
@@ -368,7 +368,8 @@ class RunStream(Generic[OutputT_co, S]):
         if opened is None or run is None or opened.driver.state not in RESTING:
             self._fail(RunFailed(LEFT))
             return
-        self._warn(*[one for one in opened.findings(run) if one not in self._warnings])
+        if new := [one for one in opened.findings(run) if one not in self._warnings]:
+            self._warn(*new)
         result = opened.ended(run, self._warnings)
         if isinstance(result, Exception):
             self._fail(result)
@@ -396,5 +397,4 @@ class RunStream(Generic[OutputT_co, S]):
 
     def _fail(self, error: Exception) -> None:
         self._error = error
-        if self._keep:
-            self._parts.append(ErrorPart(error))
+        self._parts += (ErrorPart(error),) if self._keep else ()

@@ -145,7 +145,7 @@ class StreamedTexts:
                     begin, reply.at = reply.at, reply.at + len(part.text)
                     if not live or run_id not in self._until:
                         continue
-                    run = stream.run if run_id == root else stream.children.get(run_id)
+                    run = stream.run if run_id == root else stream.children().get(run_id)
                     # Half of a surrogate pair has no bytes in UTF-8.
                     text = part.text.encode(errors="replace").decode()
                     reply.waiting.append(Streamed(0 if run is None else run.seq, begin, text))
