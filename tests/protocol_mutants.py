@@ -154,6 +154,16 @@ MUTANTS: Final = (
         (f"{OUTBOX_TESTS}::test_the_leg_of_a_dead_worker_is_cancelled_and_a_new_one_enqueued",),
     ),
     ProtocolMutant(
+        "pin: a pinned worker drives each run that its engine hands out",
+        [(
+            "graphloop/engines/legs.py",
+            "(not self.pinned or record.revision",
+            "(True or record.revision",
+        )],
+        ("tests/unit/engines/test_engines.py::"
+         "test_a_pinned_worker_takes_no_run_that_other_code_began[dbos-pinned]",),
+    ),
+    ProtocolMutant(
         "leg: two legs of a run have one name, and DBOS drops the second",
         [(SCHEMA, "NEW.run_id || ':' || NEW.epoch AS leg", "NEW.run_id AS leg")],
         (f"{OUTBOX_TESTS}::test_what_makes_a_run_ready_enqueues_its_leg",),

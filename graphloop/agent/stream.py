@@ -6,8 +6,8 @@ The first read starts the run, and each further read drives it. All readers get 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from typing import Generic, final
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any, Generic, final
 
 from ..driver import ASK, AsyncDriver, InFlight, unseen_costs
 from ..errors import ConfigError, RunFailed
@@ -106,6 +106,10 @@ class RunStream(Generic[OutputT_co, S]):
         """The present state of the run; None before it has started."""
         return self._opened.driver.run if self._opened is not None else None
 
+    def children(self) -> Mapping[str, Run[Any]]:
+        """Return the present states of the child runs here, at any depth, by run id."""
+        return {} if self._opened is None else self._opened.driver.children.descendants
+
     @property
     def failed(self) -> bool:
         """Whether the stream has ended with an error, which `result` raises."""
@@ -169,8 +173,7 @@ class RunStream(Generic[OutputT_co, S]):
         Raises:
             ConfigError: the message is no prompt, the stream ended, or the graph has no `Verify`.
         """
-        graph = self._graph
-        if graph is not None and not any(FollowUp in row for row in graph.table.values()):
+        if self._graph and not any(FollowUp in row for row in self._graph.table.values()):
             raise ConfigError(
                 "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
                 "Lead final answers to a Verify()"
@@ -358,8 +361,7 @@ class RunStream(Generic[OutputT_co, S]):
         self._warnings += messages
         if self._result is not None:
             self._result = evolve(self._result, warnings=tuple(self._warnings))
-        if self._keep:
-            self._parts += map(Warned, messages)
+        self._parts += map(Warned, messages if self._keep else ())
 
     def _finish(self, opened: RunHandle[S] | None) -> None:
         """Set the result of the run, or the error that the stream was left before the end."""
@@ -396,5 +398,4 @@ class RunStream(Generic[OutputT_co, S]):
 
     def _fail(self, error: Exception) -> None:
         self._error = error
-        if self._keep:
-            self._parts.append(ErrorPart(error))
+        self._parts += (ErrorPart(error),) if self._keep else ()

@@ -93,7 +93,8 @@ async def _post_answer(run: str, call: str, where: str | None, answer: Approval)
     for other in asks:
         if other.key not in answers:
             tell_error(f"still waits for {other.key}: {ask_text(other)}")
-    tell_error(f"go on with: {resume}")
+    is_noted = "--target" not in resume
+    tell_error(f"go on with{'' if is_noted else ' a worker of its agent, or'}: {resume}")
 
 
 def _find_ask(asks: Sequence[Ask], run_id: str, call: str, answers: Mapping[str, str]) -> Ask:

@@ -168,8 +168,8 @@ async def _read_rows(where: str | None, given: _Listing) -> tuple[Sequence[_Row]
         ]
         if len(rows) == given.limit:
             return rows, f"the runs that follow: --after {found[-1].run_id}"
-        if given.statuses == OPEN and await store.page(OVER, None, after="", limit=1):
-            return rows, "runs that are over: --all"
+        if given.statuses == OPEN and await store.page(OVER, given.agent, after="", limit=1):
+            return rows, f"{'' if rows else 'no run goes on or waits; '}runs that are over: --all"
         is_empty = not rows and not await store.page((), None, after="", limit=1)
         return rows, "no runs" if is_empty else "" if rows else "no such run"
 

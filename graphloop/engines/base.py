@@ -54,6 +54,7 @@ class Engine(Protocol):
 
         Raises:
             ConfigError: the engine cannot work with the worker's store.
+            StoreError: the store does not answer.
         """
         ...
 

@@ -79,7 +79,7 @@ class Dbos:
         legs: the legs of the worker.
 
     Raises:
-        ConfigError: the store is not a PostgreSQL database, or the worker is pinned.
+        ConfigError: the store is not a PostgreSQL database.
     """
 
     def __init__(self, legs: Legs) -> None:
@@ -89,7 +89,6 @@ class Dbos:
                 "'postgresql://…', or take the engine pull."
             )
         self._outbox: Outbox = legs.store
-        legs.refuse_pinned("dbos")
         self._legs = legs
         queues = legs.queues or {DEFAULT: QueueLimits(slots=legs.slots)}
         self._queues = {
@@ -111,7 +110,7 @@ class Dbos:
             ConfigError: this process has a DBOS of its own, or DBOS cannot start.
             StoreError: the database does not answer.
         """
-        await self._legs.store.set_queues(self._legs.queues)  # Its errors say what to do.
+        await self._legs.announce()  # Its errors say what to do.
         loop = asyncio.get_running_loop()
 
         async def leg(run_id: str) -> Driven:
@@ -177,6 +176,7 @@ class Dbos:
                 "the worker in a process of its own."
             )
         try:
+            DBOS.logger.addFilter(_is_news)
             DBOS.listen_queues([*self._queues])
             DBOS.workflow(name=WORKFLOW)(leg)
             DBOS.launch()
@@ -212,6 +212,15 @@ class Dbos:
         except Exception as error:  # noqa: BLE001 - DBOS raises those of its libraries
             LOG.warning("a worker cannot delete the old legs of DBOS: %s", _line(error))
             return False
+
+
+def _is_news(line: logging.LogRecord) -> bool:
+    """Whether a line of DBOS's log is more than the end of a leg that another worker has now.
+
+    The store tells that a worker was declared dead; DBOS has warned, and its traceback is no fault.
+    """
+    error = line.exc_info[1] if line.exc_info else None
+    return type(error).__name__ != "DBOSAwaitedWorkflowCancelledError"  # DBOS keeps it private.
 
 
 def _delete_old() -> int:

@@ -8,8 +8,8 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, final
 
-from ..errors import ConfigError, ProviderError, StoreError
-from ..stores import QueueLimits, RunRecord
+from ..errors import ProviderError, StoreError
+from ..stores import Operated, QueueLimits, RunRecord
 from .base import Driven, SharedStore
 
 __all__ = ["Legs"]
@@ -76,17 +76,23 @@ class Legs:
         now = time.monotonic()
         return sum(until > now for _, until in self._delays.values())
 
-    def refuse_pinned(self, engine: str) -> None:
-        """Raise an error for an engine that hands a run to workers of each revision.
+    async def announce(self) -> None:
+        """Tell the store of the worker: its queues, its agents, and that it is new.
 
         Raises:
-            ConfigError: the worker is pinned.
+            OtherSchema: the store is another graphloop's.
+            StoreError: the store does not answer.
         """
-        if self.pinned:
-            raise ConfigError(
-                f"engine {engine}: expected a worker that takes runs of each revision, found a "
-                "pinned one. Fix: leave `pinned` (--pin) out, or take the engine pull."
-            )
+        await self.store.set_queues(self.queues)
+        await self.store.retry(self.agents.values())
+        if isinstance(self.store, Operated):
+            pins = {name: code if self.pinned else "" for name, code in self.agents.items()}
+            await self.store.attend(pins)
+
+    def takes(self, agent: str, record: RunRecord) -> bool:
+        """Whether the worker drives a run of an agent: a pinned one leaves runs of other code."""
+        code = self.agents.get(agent)
+        return code is not None and (not self.pinned or record.revision in ("", code))
 
     async def agent_of(self, record: RunRecord) -> str:
         """Return the name of the agent whose workers drive a run: that of its root."""

@@ -10,11 +10,9 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final, final
 
 from ..errors import OtherSchema, StoreError
-from ..stores import Operated
 from .base import Outbox
 from .legs import Legs
 
@@ -39,7 +37,6 @@ class Pull:
     def __init__(self, legs: Legs, *, patience_s: float = 0.0) -> None:
         self._legs = legs
         self._patience_s = patience_s
-        self._is_new = True
         # When a look first found each run that waits.
         self._found: dict[str, float] = {}
         # The slots of each queue, or of all, and the queue of each run that a look has started.
@@ -49,10 +46,15 @@ class Pull:
         self._started: dict[str, str | None] = {}
 
     async def open(self) -> None:
-        """End the part of another engine that had the store before; it would queue in vain."""
+        """End the part of another engine that had the store before; it would queue in vain.
+
+        Raises:
+            OtherSchema: the store is another graphloop's.
+            StoreError: the store does not answer: its address is a mistake, or it is away.
+        """
+        await self._legs.announce()
         if isinstance(self._legs.store, Outbox):
-            with suppress(StoreError):  # A database that is away now is looked into later.
-                await self._legs.store.on_ready("")
+            await self._legs.store.on_ready("")
 
     async def look(self) -> None:
         """Start runs that wait.
@@ -98,13 +100,6 @@ class Pull:
             StoreError: the store does not answer.
         """
         legs, revisions = self._legs, self._legs.agents.values()
-        if self._is_new:
-            await legs.store.set_queues(legs.queues)
-            await legs.store.retry(revisions)
-            if isinstance(legs.store, Operated):
-                pins = {name: code if legs.pinned else "" for name, code in legs.agents.items()}
-                await legs.store.attend(pins)
-            self._is_new = False
         limit = free + legs.delayed + len(legs)
         found = await legs.store.ready(
             legs.agents, limit, revisions=revisions, queue=queue, pinned=legs.pinned

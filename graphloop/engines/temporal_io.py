@@ -62,8 +62,7 @@ class TemporalIo:
         namespace: the namespace instead of the configured one.
 
     Raises:
-        ConfigError: the store is in the memory of one process, or the worker has queues or is
-            pinned.
+        ConfigError: the store is in the memory of one process, or the worker has queues.
     """
 
     def __init__(
@@ -79,7 +78,6 @@ class TemporalIo:
                 f"engine temporal: expected a worker without queues, found {[*legs.queues]}: it "
                 "takes the runs of all. Fix: leave them out, or take the engine pull."
             )
-        legs.refuse_pinned("temporal")
         self._legs = legs
         self._pull = Pull(legs)
         self._address = address
@@ -102,20 +100,25 @@ class TemporalIo:
         beat = timedelta(seconds=BEAT_S)
         self._serving = {
             worker: asyncio.create_task(worker.run())
+            for agent in sorted(self._legs.agents)
             for worker in (
                 Worker(
                     client,
                     task_queue=f"{QUEUE}{agent}",
                     workflows=[RunWorkflow],
-                    activities=[self._leg],
-                    max_concurrent_activities=self._legs.slots,
                     max_cached_workflows=self._legs.slots,
                     sticky_queue_schedule_to_start_timeout=beat,
+                    graceful_shutdown_timeout=GRACE_MAX,
+                ),
+                Worker(
+                    client,
+                    task_queue=self._pinned_queue(agent) or f"{QUEUE}{agent}",
+                    activities=[self._leg],
+                    max_concurrent_activities=self._legs.slots,
                     max_heartbeat_throttle_interval=beat,
                     default_heartbeat_throttle_interval=beat,
                     graceful_shutdown_timeout=GRACE_MAX,
-                )
-                for agent in sorted(self._legs.agents)
+                ),
             )
         }
 
@@ -177,12 +180,21 @@ class TemporalIo:
         if failed:  # Often for one cause, and each run is relayed again.
             LOG.warning("a worker cannot tell Temporal of %d runs: %s", len(failed), failed[0])
 
+    def _pinned_queue(self, agent: str) -> str:
+        """Return the queue of the legs of a pinned worker's code; "" without pins.
+
+        Workers of each code share the workflows, which are the same code, so a run may change from
+        workers with pins to others and back.
+        """
+        return f"{QUEUE}{agent}@{self._legs.agents[agent]}" if self._legs.pinned else ""
+
     async def _wake(self, run_id: str) -> Exception | None:
         """Signal the workflow of a run, and start it if it is not under way."""
         assert self._client is not None, "the engine is open"
         try:
             record = await self._legs.store.record(run_id)
-            await wake_workflow(self._client, run_id, await self._legs.agent_of(record))
+            agent = await self._legs.agent_of(record)
+            await wake_workflow(self._client, run_id, agent, self._pinned_queue(agent))
         except (RPCError, StoreError) as error:
             return error
         return None

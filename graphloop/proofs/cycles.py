@@ -170,7 +170,7 @@ class _CycleSearch(Generic[S]):
         effort: _Effort,
     ) -> None:
         self._ranking, self._calls, self._effort = ranking, calls, effort
-        self._arcs, self._arcs_by_source = arcs, _arcs_by_source(arcs)
+        self._arcs, self._rows = arcs, _arcs_by_source(arcs)
         # A cap on visits fails only because another transition of the component resets it. So a
         # cycle that is unbounded by itself avoids transitions with such a cap.
         uncapped = [arc for arc in arcs if (cap := ranking.cap(arc)) is None or cap.counts]
@@ -202,12 +202,12 @@ class _CycleSearch(Generic[S]):
         for name in names:
             if best and self._effort.is_spent:
                 break
-            longest = len(best) - 1 if best else len(self._arcs_by_source)
+            longest = len(best) - 1 if best else len(self._rows)
             best = _path_back(name, self._row_of, longest, self._effort) or best
         return best
 
     def _row_of(self, name: str) -> Iterator[tuple[Arc, str]]:
-        return ((arc, arc.target) for arc in self._arcs_by_source[name])
+        return ((arc, arc.target) for arc in self._rows[name])
 
     def _repeatable_cycle(
         self, names: Sequence[str], *, by_itself: bool = False
@@ -218,7 +218,7 @@ class _CycleSearch(Generic[S]):
             names: the nodes at which the cycle may begin.
             by_itself: whether the cycle must be unbounded without the rest of its component.
         """
-        rows = self._uncapped_rows if by_itself else self._arcs_by_source
+        rows = self._uncapped_rows if by_itself else self._rows
 
         def arcs_from(state: State) -> Iterator[tuple[Arc, State]]:
             for arc in rows.get(state[0], ()):

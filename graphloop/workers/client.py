@@ -209,7 +209,7 @@ class Client:
             run_id: the run's id.
             after: the number of the last event that the reader has.
             deltas: whether `Streamed` texts come between the events. A worker tells them over a
-                PostgreSQL store; they are those of the run itself, not of its child runs.
+                PostgreSQL store; they are those of this run: a child run is followed by its id.
 
         Raises:
             ConfigError: the store does not pass on deltas.

@@ -12,15 +12,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any, Final, final
 
 from msgspec import Struct
 from msgspec.json import decode, encode
 
 from ..agent import RunStream
-from ..parts import StepRetry, StepStart
+from ..parts import StepRetry, StepStart, SubAgent
 from ..providers import TextDelta
 from ..stores import Relays
 
@@ -50,6 +52,15 @@ class Streamed(Struct, frozen=True, gc=False):
     seq: int
     at: int
     text: str
+
+
+@dataclass(slots=True)
+class _Reply:
+    """How far a reply has come, and its deltas that wait to be told together."""
+
+    at: int = 0
+    waiting: list[Streamed] = field(default_factory=list[Streamed])
+    flush: asyncio.Task[None] | None = None
 
 
 async def follow(store: Relays, run_id: str) -> None:
@@ -89,12 +100,15 @@ class StreamedTexts:
                 told = {stream: task for stream, task in told.items() if not task.done()}
                 now = time.monotonic()
                 self._until = {one: at for one, at in self._until.items() if at > now}
-                if run_id not in self._streams:
+                root = run_id  # A child run may be driven beside a run above it.
+                while root and root not in self._streams:
+                    root = root.rpartition("/")[0]
+                if not root:
                     continue
                 self._until[run_id] = now + FOLLOWED_S
-                stream, _ = self._streams[run_id]
+                stream, _ = self._streams[root]
                 if stream not in told:
-                    told[stream] = group.create_task(self._tell(run_id, stream))
+                    told[stream] = group.create_task(self._tell(root, stream))
 
     async def _wanted(self) -> AsyncGenerator[str]:
         """Yield the runs that are followed; without them, no run has deltas, and each goes on."""
@@ -110,26 +124,33 @@ class StreamedTexts:
             self._has_warned = True
             LOG.warning("a worker cannot tell deltas, and its runs go on: %r", error)
 
-    async def _tell(self, run_id: str, stream: RunStream[Any, Any]) -> None:
-        """Tell the deltas of a stream to its end; a reader that stops would end the run's drive."""
-        waiting: list[Streamed] = []
-        at, flush, live = 0, None, list[None]()
+    async def _tell(self, root: str, stream: RunStream[Any, Any]) -> None:
+        """Tell the deltas of a run and of the child runs beside it, to the end of its stream.
+
+        A reader that stops would end the run's drive.
+        """
+        replies: defaultdict[str, _Reply] = defaultdict(_Reply)
+        live = list[None]()
         # The parts that are there already come without a pause, and are not told.
         asyncio.get_running_loop().call_soon(live.append, None)
         async with asyncio.TaskGroup() as group:
             async for part in stream.full_stream:
+                run_id = root
+                if isinstance(part, SubAgent):
+                    run_id, part = "/".join((root, *part.path)), part.part  # noqa: PLW2901
                 if isinstance(part, StepStart | StepRetry):
-                    at = 0
+                    replies[run_id].at = 0
                 elif isinstance(part, TextDelta) and part.text:
-                    seq, begin = 0 if stream.run is None else stream.run.seq, at
-                    at += len(part.text)
-                    if not live:
+                    reply = replies[run_id]
+                    begin, reply.at = reply.at, reply.at + len(part.text)
+                    if not live or run_id not in self._until:
                         continue
+                    run = stream.run if run_id == root else stream.children().get(run_id)
                     # Half of a surrogate pair has no bytes in UTF-8.
                     text = part.text.encode(errors="replace").decode()
-                    waiting.append(Streamed(seq, begin, text))
-                    if flush is None or flush.done():
-                        flush = group.create_task(self._flush(run_id, waiting))
+                    reply.waiting.append(Streamed(0 if run is None else run.seq, begin, text))
+                    if reply.flush is None or reply.flush.done():
+                        reply.flush = group.create_task(self._flush(run_id, reply.waiting))
 
     async def _flush(self, run_id: str, waiting: list[Streamed]) -> None:
         await asyncio.sleep(WINDOW_S)

@@ -27,6 +27,7 @@ from ..errors import ConfigError, Fenced, IllegalEvent, QueueFull, RunBusy, Stor
 from ..policy import Approval, decline
 from ..rates import FleetPace, RateDesk
 from ..stores import (
+    REVISION_SHOWN,
     Meters,
     QueueLimits,
     Refusal,
@@ -74,7 +75,7 @@ class Worker:
         engine: decides which run is driven next, and when; called with the legs of the worker.
         deps: returns the `deps` of a root run by its id, for agents with a `deps_type`.
         pinned: take no run that code of another revision began, only new ones and one's own
-            (`Agent.revision`); for the engine `Pull`.
+            (`Agent.revision`).
 
     Raises:
         ConfigError: two agents have one name, an agent needs `deps`, a number is not positive, or
@@ -149,9 +150,14 @@ class Worker:
 
         Raises:
             OtherSchema: the store is another version's of graphloop; no run has changed.
+            StoreError: the store does not answer at the start; later, the worker waits for it.
             ConfigError: the engine cannot serve.
         """
         await self._engine.open()
+        codes = [
+            f"{name} (code {code[:REVISION_SHOWN]})" for name, code in self._legs.agents.items()
+        ]
+        LOG.info("a worker serves the runs of %s", ", ".join(codes))
         left_s, deltas = 0.0, self._tell_deltas()
         try:
             while not self._legs.stopped.is_set():
@@ -194,9 +200,10 @@ class Worker:
             UnknownRun: the store has no such run.
         """
         record, root = await self._store.record(run_id), run_id.partition("/")[0]
-        agent = self._agents.get(await self._legs.agent_of(record))
-        if agent is None:
+        name = await self._legs.agent_of(record)
+        if not self._legs.takes(name, record):
             return "blocked"
+        agent = self._agents[name]
         remaining_s = math.inf if record.remaining_s is None else record.remaining_s
         path = "".join([key + "/" for key in path_of(run_id)])
         late: dict[str, bool | Approval] = {

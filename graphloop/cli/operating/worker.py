@@ -31,7 +31,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, TypeAlias, TypeVar
@@ -40,7 +40,7 @@ import typer
 
 from ... import engines
 from ...errors import ConfigError
-from ...stores import REVISION_SHOWN, QueueLimits, open_store
+from ...stores import QueueLimits, open_store
 from ...workers import Worker
 from ..errors import Status, tell_error
 from ..options import BaseUrl, Registers, StorePath, TargetArgument
@@ -125,8 +125,6 @@ def worker_command(  # noqa: PLR0913 - the options of a command are its paramete
                 pinned=pin,
             )
             _ends_by_signals(worker, grace)
-            code = agent.revision[:REVISION_SHOWN]
-            tell_error(f"serving the runs of agent {agent.name!r}, revision {code}; Ctrl-C ends it")
             try:
                 await worker.serve(grace_s=grace)
             finally:
@@ -154,7 +152,8 @@ def _queue_limits(given: Sequence[str], weights: Sequence[str]) -> dict[str, Que
     shares: dict[str, float] = {}
     for text in weights:
         tenant, _, share = text.partition(":")
-        shares[tenant] = _read_number(share, text, float)
+        _refuse_second("--weight", tenant, shares)
+        shares[tenant] = _read_number("--weight", share, text, float)
     if shares and not given:
         raise ConfigError("--weight: expected a --queue beside it, found none. Fix: --queue NAME")
     queues: dict[str, QueueLimits] = {}
@@ -162,20 +161,33 @@ def _queue_limits(given: Sequence[str], weights: Sequence[str]) -> dict[str, Que
         name, _, numbers = text.partition(":")
         slots, _, running = numbers.partition(":")
         if not name:
-            raise ConfigError(f"{text!r}: expected the name of a queue first. Fix: default{text}")
+            raise ConfigError(
+                f"--queue {text}: expected the name of a queue first. Fix: --queue default{text}"
+            )
+        _refuse_second("--queue", name, queues)
         queues[name] = QueueLimits(
-            slots=_read_number(slots, text, int) if slots else None,
-            running=_read_number(running, text, int) if running else None,
+            slots=_read_number("--queue", slots, text, int) if slots else None,
+            running=_read_number("--queue", running, text, int) if running else None,
             weights=shares,
         )
     return queues
 
 
-def _read_number(text: str, option: str, kind: Callable[[str], N]) -> N:
+def _refuse_second(option: str, name: str, known: Container[str]) -> None:
+    if name in known:
+        raise ConfigError(
+            f"{option}: expected each name once, found {name!r} twice. Fix: keep one of the two."
+        )
+
+
+def _read_number(option: str, text: str, given: str, kind: Callable[[str], N]) -> N:
     try:
         return kind(text)
     except ValueError as error:
-        raise ConfigError(f"{option!r}: expected a number, found {text!r}.") from error
+        form = "NAME[:N[:N]]" if kind is int else "TENANT:NUMBER"
+        raise ConfigError(
+            f"{option} {given}: expected a number in {form}, found {text!r}."
+        ) from error
 
 
 def _engine_class(

@@ -36,7 +36,7 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
     Raises:
         StoreError: the database does not answer, or refuses the work.
     """
-    end, pause, is_again = time.monotonic() + patience_s, PAUSE_S, False
+    end, pause, is_again, said = time.monotonic() + patience_s, PAUSE_S, False, ""
     while True:
         try:
             return attempt(is_again)
@@ -46,7 +46,10 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
                     f"{place_of(dsn)}: expected a PostgreSQL server that answers and takes writes, "
                     f"found: {told(error)}. Fix: start it, give it room, or mend the address."
                 ) from error
-            LOG.warning("%s does not answer, and is asked again: %s", place_of(dsn), told(error))
+            if (news := told(error)) != said:  # Else a line each second tells nothing new.
+                line = "%s does not answer, and is asked again for %.0f s: %s"
+                LOG.warning(line, place_of(dsn), patience_s, news)
+            said = news
         except psycopg.Error as error:
             raise StoreError(f"{place_of(dsn)} refuses the work: {told(error)}") from error
         time.sleep(pause)

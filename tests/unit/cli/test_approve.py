@@ -38,7 +38,8 @@ def test_the_next_command_names_a_target_if_the_store_has_none() -> None:
 
     done = here("approve", "p", "pay", *STORE)
 
-    assert done.stderr == "go on with: graphloop resume p --target TARGET --store runs.db\n"
+    resume = "graphloop resume p --target TARGET --store runs.db"
+    assert done.stderr == f"go on with a worker of its agent, or: {resume}\n"
     command = done.stderr.strip().partition("graphloop ")[2].replace("TARGET", "team").split()
     shown(*command)
 

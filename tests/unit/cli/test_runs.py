@@ -69,7 +69,8 @@ def test_child_runs_are_listed_below_their_parents() -> None:
 def test_runs_that_are_over_are_listed_on_request() -> None:
     shown("run", "team", *STORE, "--approve", "always")
 
-    assert listed() == ("", "runs that are over: --all\n")
+    assert listed() == ("", "no run goes on or waits; runs that are over: --all\n")
+    assert listed("--agent", "nobody") == ("", "no such run\n")
     assert len(listed("--all")[0].splitlines()) == 3
     assert len(listed("--status", "done")[0].splitlines()) == 3
     assert listed("--status", "parked") == ("", "no such run\n")

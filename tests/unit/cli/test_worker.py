@@ -14,7 +14,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.workers import Client
 from tests.postgres_server import database
 from tests.temporal_server import namespace
-from tests.unit.cli.command_line import STORE, refused, shown, started, write
+from tests.unit.cli.command_line import STORE, here, refused, shown, started, write
 
 DESK = """
 from graphloop import Agent, engines
@@ -50,7 +50,7 @@ def test_a_worker_drives_submitted_runs_until_it_is_stopped(stop: signal.Signals
         process.send_signal(stop)
         _, log = process.communicate()
 
-    assert "'support'" in ready
+    assert "support" in ready
     assert text == "Done."
     assert process.returncode == 0
     assert "completed after 1 step" in log
@@ -91,6 +91,18 @@ def test_a_worker_says_that_temporal_does_not_answer() -> None:
     assert "--engine temporal" in refused("worker", "desk.py", *STORE, *at)
 
 
+@pytest.mark.parametrize("engine", ["pull", "dbos"])
+def test_an_address_that_has_never_answered_ends_the_worker_at_once(engine: str) -> None:
+    """It is a mistake more often than an outage, and no log that grows each second tells it."""
+    nowhere = "postgresql://app:secret@127.0.0.1:1/runs"
+    done = here("worker", "desk.py", "--store", nowhere, "--engine", engine)
+
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "127.0.0.1:1/runs" in done.stderr
+    assert "secret" not in done.stderr
+
+
 def test_a_mistake_gets_a_hint(tmp_path: Path) -> None:
     """Nothing is served from a place that nobody else can submit to."""
     (tmp_path / "lines").mkdir()
@@ -104,19 +116,20 @@ def test_an_engine_that_cannot_serve_the_store_is_refused() -> None:
     """The error says which store it needs."""
     assert "postgresql://" in refused("worker", "desk.py", *STORE, "--engine", "dbos")
     assert "pull" in refused("worker", "desk.py", *STORE, "--engine", "celery")
-    assert "--pin" in refused("worker", "desk.py", *STORE, "--engine", "temporal", "--pin")
 
 
 @pytest.mark.parametrize(
     ("options", "wrong"),
     [
-        (("--queue", "bulk:many"), "'bulk:many': expected a number"),
-        (("--queue", "bulk:1:many"), "'bulk:1:many': expected a number"),
-        (("--queue", "bulk:nan"), "'bulk:nan': expected a number"),
-        (("--queue", "bulk:1.5"), "'bulk:1.5': expected a number"),
+        (("--queue", "bulk:many"), "--queue bulk:many: expected a number"),
+        (("--queue", "bulk:1:many"), "--queue bulk:1:many: expected a number"),
+        (("--queue", "bulk:nan"), "--queue bulk:nan: expected a number"),
+        (("--queue", "bulk:1.5"), "--queue bulk:1.5: expected a number"),
         (("--queue", "bulk:0"), "queue 'bulk': slots"),
-        (("--queue", ":5"), "':5': expected the name of a queue"),
-        (("--queue", "bulk", "--weight", "acme"), "'acme': expected a number"),
+        (("--queue", ":5"), "--queue :5: expected the name of a queue"),
+        (("--queue", "bulk:5", "--queue", "bulk"), "found 'bulk' twice"),
+        (("--queue", "bulk", "--weight", "acme"), "--weight acme: expected a number"),
+        (("--queue", "b", "--weight", "a:1", "--weight", "a:2"), "found 'a' twice"),
         (("--weight", "acme:3"), "--queue beside it"),
     ],
 )

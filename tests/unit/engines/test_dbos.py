@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections import Counter
@@ -12,13 +13,13 @@ import psycopg
 import pytest
 from dbos import DBOS, DBOSConfig
 
-from graphloop import Agent, engines
+from graphloop import Agent, engines, tool
 from graphloop.engines import Dbos, Pull, dbos
 from graphloop.errors import ConfigError, StoreError
 from graphloop.stores import MemoryStore, PostgresStore, QueueLimits, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Worker
-from tests.unit.engines.test_engines import served
+from tests.unit.engines.test_engines import calls_of, served
 
 LEGS = "SELECT workflow_uuid, status, priority FROM dbos.workflow_status ORDER BY created_at, 1"
 
@@ -145,6 +146,37 @@ async def test_a_leg_that_was_lost_before_its_claim_is_driven(dbos_database: str
     await store.aclose()
 
 
+async def test_a_leg_that_was_given_to_another_worker_is_no_traceback(
+    dbos_database: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its worker stalled, and the sweep has cancelled it: the store has told what that means."""
+    store = await outbox(dbos_database)
+
+    @tool
+    def wake_late() -> str:
+        """Wake up after the sweep."""
+        with psycopg.connect(dbos_database) as link:
+            link.execute(
+                "UPDATE dbos.workflow_status SET status = 'CANCELLED', owner_xid = NULL, "
+                "queue_name = NULL WHERE status = 'PENDING'"
+            )
+        return "awake"
+
+    mine = Agent(ScriptedModel([calls_of("wake_late"), "Done."]), tools=[wake_late])
+    await mine.runs(store).submit("Go.")
+
+    logging.getLogger("dbos").addHandler(caplog.handler)  # It does not propagate.
+
+    async def done() -> bool:
+        return "no longer owned" in caplog.text
+
+    await served(Worker([mine], store, engine=Dbos), done)
+    await store.aclose()
+
+    logging.getLogger("dbos").removeHandler(caplog.handler)
+    assert "Traceback" not in caplog.text
+
+
 async def test_legs_that_ended_long_ago_are_deleted(
     dbos_database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,12 +228,6 @@ def test_a_store_without_a_server_is_refused(kind: str, tmp_path: Path) -> None:
 
     with pytest.raises(ConfigError, match=r"expected a PostgreSQL store.*engine pull"):
         Worker([agent()], store, engine=Dbos)
-
-
-def test_a_pinned_worker_is_refused() -> None:
-    """DBOS hands a run to any worker of its agent."""
-    with pytest.raises(ConfigError, match=r"engine dbos: .*pinned"):
-        Worker([agent()], PostgresStore("postgresql://nowhere/"), engine=Dbos, pinned=True)
 
 
 async def test_a_process_with_a_dbos_of_its_own_is_refused(dbos_database: str) -> None:

@@ -45,8 +45,10 @@ class Scene:
         self._opened.append(self._open())
         return self._opened[-1]
 
-    def worker(self, *agents: Agent[Any, Any], slots: int = 100) -> Worker:
-        return Worker(agents, self.opened(), engine=self.engine, slots=slots, poll_s=0.01)
+    def worker(self, *agents: Agent[Any, Any], slots: int = 100, pinned: bool = False) -> Worker:
+        return Worker(
+            agents, self.opened(), engine=self.engine, slots=slots, poll_s=0.01, pinned=pinned
+        )
 
     async def statuses(self) -> list[str]:
         """Return the status of each run that has no parent."""
@@ -104,6 +106,11 @@ async def served(worker: Worker, done: Done) -> None:
     async with serving(worker) as task:
         while not await done() and not task.done():  # noqa: ASYNC110 - another task does it
             await asyncio.sleep(0.01)
+
+
+async def has(scene: Scene, status: str, *run_ids: str) -> bool:
+    """Whether each of these runs has a status."""
+    return {(await scene.store.record(run_id)).status for run_id in run_ids} == {status}
 
 
 def calls_of(*names: str) -> dict[str, object]:
@@ -247,6 +254,30 @@ async def test_a_run_that_the_code_does_not_fit_waits_for_code_that_fits(scene: 
     await served(scene.worker(desk.agent, slots=1), scene.all_done)
 
     assert desk.paid == [5, 5, 5]
+    await scene.close()
+
+
+@pytest.mark.parametrize("pinned", [True, False], ids=["pinned", "before pins"])
+async def test_a_pinned_worker_takes_no_run_that_other_code_began(
+    scene: Scene, pinned: bool
+) -> None:
+    """Its code would go on with them; it takes new runs, and the others wait for their code."""
+    desk, client = Desk(), Client(scene.store)
+    new = desk.agent.with_options(instructions="Be brief.")
+    run_ids = [await desk.agent.runs(scene.store).submit("Pay.") for _ in range(3)]
+
+    await served(scene.worker(desk.agent, pinned=pinned), lambda: has(scene, "parked", *run_ids))
+    for run_id in run_ids:
+        await client.approve(run_id, "c0.0")
+    await new.runs(scene.store).submit("Pay.", run_id="new")
+    await served(scene.worker(new, pinned=True), lambda: has(scene, "parked", "new"))
+    assert await has(scene, "ready", *run_ids)
+    await client.cancel("new")
+    await served(scene.worker(new, pinned=True), lambda: has(scene, "cancelled", "new"))
+    await served(scene.worker(desk.agent, pinned=True), lambda: has(scene, "done", *run_ids))
+
+    assert desk.paid == [5, 5, 5]
+    assert (await scene.store.record("new")).revision == new.revision
     await scene.close()
 
 

@@ -19,7 +19,7 @@ from temporalio.worker import Replayer
 
 from graphloop import Agent, ToolContext, engines, tool
 from graphloop.engines import TemporalIo, temporal_io, temporal_workflow
-from graphloop.engines.temporal_workflow import WAKE, WORKFLOW, RunWorkflow
+from graphloop.engines.temporal_workflow import WAKE, WORKFLOW, RunWorkflow, wake_workflow
 from graphloop.errors import ConfigError
 from graphloop.stores import MemoryStore, QueueLimits, SqliteStore
 from graphloop.testing import ScriptedModel
@@ -201,6 +201,20 @@ async def test_the_workflow_of_a_run_that_the_store_lacks_ends(
     await scene.store.aclose()
 
 
+async def test_a_leg_whose_pinned_workers_are_gone_is_left_to_others(scene: Scene) -> None:
+    """They asked Temporal for the leg of a new run, and died before it came."""
+    client = await scene.temporal()
+    await wake_workflow(client, "r", agent().name, "graphloop.gone")
+    handle = client.get_workflow_handle("r")
+    async with serving(scene.worker(agent())):
+        while not (await handle.describe()).raw_description.pending_activities:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        await agent().runs(scene.store).submit("Go.", run_id="r")
+        await scene.until("done")
+        assert await handle.result() == "over"
+    await scene.store.aclose()
+
+
 async def test_an_unknown_namespace_is_told(scene: Scene) -> None:
     """With the command that makes it, by the worker that gets no legs from it."""
     engine = partial(TemporalIo, address=scene.server, namespace="nobodys")
@@ -221,12 +235,6 @@ async def test_a_server_that_does_not_answer_is_told(address: str, tmp_path: Pat
     with pytest.raises(ConfigError, match=f"expected a Temporal server at {address}, found: "):
         await Worker([agent()], store, engine=engine).serve()
     await store.aclose()
-
-
-def test_a_pinned_worker_is_refused(tmp_path: Path) -> None:
-    """Temporal hands a run to any worker of its agent."""
-    with pytest.raises(ConfigError, match=r"engine temporal: .*pinned"):
-        Worker([agent()], SqliteStore(tmp_path / "r.db"), engine=TemporalIo, pinned=True)
 
 
 async def test_a_server_that_says_nothing_is_told(

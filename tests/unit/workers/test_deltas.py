@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -160,15 +161,18 @@ async def test_a_relay_that_fails_is_told_once_and_the_run_goes_on(
     assert "no relay for" in told[0]
 
 
-async def test_a_placed_child_run_has_deltas_of_its_own(postgres: str) -> None:
-    """Its worker tells them, whichever drives its parent; the parent's follower gets none."""
+@pytest.mark.parametrize("place", ["here", "anywhere"])
+async def test_a_child_run_has_deltas_of_its_own(
+    place: Literal["here", "anywhere"], postgres: str
+) -> None:
+    """Its worker tells them, beside its parent or not; the parent's follower gets none."""
     dsn, heard = database(postgres), asyncio.Event()
     speaker = Agent(Speaker(heard, "word "), name="speaker")
     asks = {"calls": [{"name": "speaker", "arguments": {"prompt": "Speak."}}]}
     root = Agent(
         ScriptedModel([asks, "Done."], restart=True),
         name="root",
-        tools=[speaker.as_tool(place="anywhere")],
+        tools=[speaker.as_tool(place=place)],
     )
     run_id = await root.runs(dsn).submit("Let it speak.")
     stores = [PostgresStore(dsn), PostgresStore(dsn)]
@@ -189,6 +193,12 @@ async def test_a_placed_child_run_has_deltas_of_its_own(postgres: str) -> None:
 
     assert texts
     assert set("".join(one.text for one in texts).split()) == {"word"}
+    (replied,) = [
+        at
+        for at, event in enumerate(await stores[0].load(f"{run_id}/c0.0"))
+        if isinstance(event, ModelReplied)
+    ]
+    assert {one.seq for one in texts} == {replied}
 
 
 async def test_a_store_that_tells_nobody_refuses_deltas(tmp_path: Path) -> None:
