@@ -31,6 +31,9 @@ __all__ = ["input_item", "is_output_item", "output_items"]
 NO_REPLY: Final = frozenset({"item_reference", "mcp_approval_request", "mcp_approval_response"})
 """The types of items that only the server can read, and that are no part of a reply."""
 
+SAID: Final = ("output_text", "refusal")
+"""The types of parts that a message of a model has."""
+
 
 def is_output_item(message: Mapping[str, object]) -> bool:
     """Whether an item is one that a model wrote; such items in a row are one reply."""
@@ -75,8 +78,13 @@ def output_items(place: str, items: Sequence[object]) -> AssistantMessage:
 
 def _checked(place: str, item: Mapping[str, object]) -> dict[str, object]:
     """Return an item without the empty fields that an SDK's dump has."""
-    for name in ("call_id", "name", "arguments") if item["type"] == "function_call" else ():
-        text_field(place, item, name)
+    if item["type"] == "function_call":
+        for name in ("call_id", "name", "arguments"):
+            text_field(place, item, name)
+    content = item.get("content")
+    for part in content if item["type"] == "message" and is_list(content) else ():
+        if not is_object(part) or part.get("type") not in SAID:
+            raise ConfigError(f"{place}: expected {' or '.join(SAID)}, found {part!r:.80}")
     return {name: value for name, value in item.items() if value is not None}
 
 

@@ -160,6 +160,7 @@ def test_each_item_of_the_reference_is_read(name: str) -> None:
         ([{"type": "message", "role": "user", "content": 3}], r"messages\[0\]\.content.*3"),
         ([user({"type": "input_text", "text": "a"}, {"type": "x"})], r"content\[1\].*'x'"),
         ([{"type": "message", "role": "tool", "content": "a"}], "role 'tool'"),
+        ([message("msg_1", {"type": "input_text", "text": "a"})], "output_text.*'input_text'"),
         ([{**OUTPUT, "outputs": "3"}], "'outputs'"),
         ([message("msg_1", *[wrong({"type": "output_text", "text": 3})])], r"messages\[0\]"),
     ],
