@@ -50,12 +50,12 @@ async def until(holds: Callable[[], bool]) -> None:
         await asyncio.sleep(0.01)
 
 
-def ended(pid: int, tries: int = 500) -> bool:
+def ended(pid: int) -> bool:
     """Whether a process ends; a killed child stays a while until its parent has read its end."""
-    for _ in range(tries):
+    for _ in range(500):
         try:
             os.kill(pid, 0)
         except ProcessLookupError:
             return True
-        threading.Event().wait(0.01 if tries > 1 else 0)
+        threading.Event().wait(0.01)
     return False

@@ -32,6 +32,8 @@ LINE_BYTES_MAX: Final = 64 * 1024 * 1024
 """The reader drops a longer line: the server would fill this process's memory."""
 GRACE_S: Final = 2.0
 """The seconds that a server gets to end after its input has closed, and again after SIGTERM."""
+KILL_S: Final = 10.0
+"""The seconds until the connection leaves a killed server that its system does not end."""
 
 Streams: TypeAlias = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
@@ -99,9 +101,9 @@ async def launched(
                         await is_heard.wait()
                 tasks.cancel_scope.cancel()
     finally:
-        _kill(process)
         for stream in (answers, into_session, requests, from_session):
             stream.close()
+        await _kill(process)
 
 
 async def _started(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Process:
@@ -185,11 +187,19 @@ async def _end(process: Process) -> None:
         await process.wait()
 
 
-def _kill(process: Process) -> None:
-    """End what is left of the server's process group, at once: nothing can interrupt it."""
+async def _kill(process: Process) -> None:
+    """End what is left of the server's process group, and wait for the server.
+
+    A cancelled task sends the signal, too. Without the wait, an event loop that ends next would
+    leave a process that no parent waits for.
+    """
     _signal(process, signal.SIGKILL)
-    transport = cast("asyncio.BaseTransport", getattr(process, "_transport"))  # noqa: B009
-    transport.close()  # Nothing public closes the pipes that a grandchild holds.
+    try:
+        with anyio.move_on_after(KILL_S, shield=True):
+            await process.wait()
+    finally:
+        transport = cast("asyncio.BaseTransport", getattr(process, "_transport"))  # noqa: B009
+        transport.close()  # Nothing public closes the pipes that a grandchild holds.
 
 
 def _signal(process: Process, number: signal.Signals) -> None:

@@ -1,7 +1,7 @@
 """Messages: the forms in which callers and files give the messages of a conversation.
 
-Owns graphloop's own JSON form, and readers of two others: the form of OpenAI's chat completions,
-and the AI SDK's `UIMessage` and `ModelMessage`.
+Owns graphloop's own JSON form, and readers of three others: OpenAI's chat completions, the items of
+OpenAI's Responses, and the AI SDK's `UIMessage` and `ModelMessage`.
 Refuses a message that would lose a part on the way, and names the place of that part.
 Start with `forms.py`.
 """
@@ -14,15 +14,19 @@ from .forms import MessageInput, dump_messages, load_messages, messages_of
 if TYPE_CHECKING:
     from .ai_sdk import is_ai_sdk, model_messages, ui_messages
     from .chat_completions import chat_message
+    from .responses import input_item, is_output_item, output_items
 
 __all__ = [
     "MessageInput",
     "chat_message",
     "dump_messages",
+    "input_item",
     "is_ai_sdk",
+    "is_output_item",
     "load_messages",
     "messages_of",
     "model_messages",
+    "output_items",
     "ui_messages",
 ]
 
@@ -32,5 +36,6 @@ __getattr__ = front_door(
     {
         ".ai_sdk": ("is_ai_sdk", "model_messages", "ui_messages"),
         ".chat_completions": ("chat_message",),
+        ".responses": ("input_item", "is_output_item", "output_items"),
     },
 )

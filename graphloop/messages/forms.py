@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Final, TypeAlias, cast
 
 from msgspec import Struct, ValidationError, convert, to_builtins
@@ -30,6 +31,10 @@ Items: TypeAlias = Sequence[object]
 
 MARKS: Final = frozenset({"wire", "origin", "call_id"})
 """Fields that only graphloop's own form has: of a reply, a user's message, and a result."""
+
+
+ITEM_PARTS: Final = frozenset({"input_text", "input_image", "input_file"})
+"""The types of parts that only an item of the Responses API has."""
 
 
 class _Saved(Struct):
@@ -74,8 +79,8 @@ def load_messages(
 
     Args:
         saved: JSON text, or JSON that is parsed already. It is an object that `dump_messages`
-            wrote, or a list of messages: of OpenAI's chat completions, or of the AI SDK
-            (`UIMessage` or `ModelMessage`).
+            wrote, or a list of messages: of OpenAI's chat completions, items of its Responses
+            (input and output), or of the AI SDK (`UIMessage` or `ModelMessage`).
 
     Raises:
         ConfigError: the text is not JSON, a newer graphloop wrote it, or a message is invalid; the
@@ -124,8 +129,24 @@ def _read_messages(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
             "For one question use `prompt=`"
         )
     return tuple(
-        [one for at, given in enumerate(messages) for one in _messages_of(f"messages[{at}]", given)]
+        [one for place, given in _by_reply(messages) for one in _messages_of(place, given)]
     )
+
+
+def _by_reply(messages: Iterable[MessageInput]) -> Iterator[tuple[str, MessageInput]]:
+    """Yield each message with its place; a model's items that follow one another are one."""
+    places = ((f"messages[{at}]", given) for at, given in enumerate(messages))
+    for is_reply, given in groupby(places, lambda one: _is_output(one[1])):
+        if is_reply:
+            place, first = next(given)
+            yield place, readers.output_items(place, [first, *[item for _, item in given]])
+        else:
+            yield from given
+
+
+def _is_output(message: MessageInput) -> bool:
+    # The reader of items is loaded for items only.
+    return isinstance(message, Mapping) and "type" in message and readers.is_output_item(message)
 
 
 def _messages_of(place: str, message: MessageInput) -> Iterator[Message]:
@@ -134,6 +155,8 @@ def _messages_of(place: str, message: MessageInput) -> Iterator[Message]:
         yield message
     elif not isinstance(message, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(f"{place}: expected a message, found {type(message).__name__}")
+    elif _is_item(message):
+        yield readers.input_item(place, message)
     elif _is_own_form(message):
         yield _own_message(place, message)
     elif "parts" in message:
@@ -173,6 +196,15 @@ def _check_head(saved: Mapping[str, object]) -> None:
     unknown = sorted(saved.keys() - {"type", "version", "messages"})
     if unknown:
         raise ConfigError(f"the saved messages: unknown field {unknown[0]!r}. Fix: leave it out.")
+
+
+def _is_item(message: Mapping[str, object]) -> bool:
+    """Whether a message is an item of the Responses API; not each of them has a type."""
+    content = message.get("content")
+    parts = content if is_list(content) else ()
+    return "type" in message or any(
+        is_object(part) and part.get("type") in ITEM_PARTS for part in parts
+    )
 
 
 def _is_own_form(message: Mapping[str, object]) -> bool:

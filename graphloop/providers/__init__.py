@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     )
     from .live_requests import allow_requests, check_request, refuse_requests
     from .openai_chat.messages import CHAT_REASONING, CHAT_WIRE
+    from .openai_responses.decode import message_of_items
+    from .openai_responses.items import RESPONSES_WIRE
     from .openai_responses.server_tools import (
         openai_code_interpreter,
         openai_file_search,
@@ -77,6 +79,7 @@ __all__ = [
     "CHAT_WIRE",
     "DELTAS",
     "LIVE",
+    "RESPONSES_WIRE",
     "SERVICES",
     "Access",
     "ApiKey",
@@ -121,6 +124,7 @@ __all__ = [
     "json_text",
     "keys_deferred",
     "lacking_keys",
+    "message_of_items",
     "openai_code_interpreter",
     "openai_file_search",
     "openai_image_generation",
@@ -181,6 +185,8 @@ __getattr__ = front_door(
             "CHAT_REASONING",
             "CHAT_WIRE",
         ),
+        ".openai_responses.decode": ("message_of_items",),
+        ".openai_responses.items": ("RESPONSES_WIRE",),
         ".openai_responses.server_tools": (
             "openai_code_interpreter",
             "openai_file_search",

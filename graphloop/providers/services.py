@@ -174,7 +174,7 @@ SERVICES: Final[dict[str, Service]] = {
         keeps_output=True,
         max_tokens_field="max_completion_tokens",
     ),
-    # AWS recommends this endpoint for new work; tools of OpenAI's server are not on it.
+    # AWS recommends this endpoint for new work, on both wires; OpenAI's own tools are not on it.
     "bedrock": Service(
         wire=OPENAI_RESPONSES,
         base_url="https://bedrock-runtime.{AWS_REGION}.amazonaws.com/openai/v1",
@@ -183,7 +183,7 @@ SERVICES: Final[dict[str, Service]] = {
     ),
     "bedrock-anthropic": Service(
         wire=ANTHROPIC,
-        base_url="https://bedrock-mantle.{AWS_REGION}.api.aws/anthropic",
+        base_url="https://bedrock-runtime.{AWS_REGION}.amazonaws.com/anthropic",
         key_variable="AWS_BEARER_TOKEN_BEDROCK",
         quirks={"bearer": True},
         output_limits=".anthropic.output_schema:refused_part",
@@ -218,7 +218,7 @@ SERVICES: Final[dict[str, Service]] = {
         reasoning="never",
     ),
     "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"),
-    "together": _compatible("https://api.together.xyz/v1", "TOGETHER_API_KEY", "together"),
+    "together": _compatible("https://api.together.ai/v1", "TOGETHER_API_KEY", "together"),
     "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY", "x-ai", keeps_output=True),
     "llamacpp": _local("LLAMACPP", 8080),
     "lmstudio": _local("LMSTUDIO", 1234),

@@ -61,16 +61,19 @@ class Recorded:
     field: str = "max_tokens"
 
 
+HEAD: Chunk = {
+    "id": "c1",
+    "object": "chat.completion.chunk",
+    "created": 1_795_910_400,
+    "model": "m",
+    "system_fingerprint": "fp_1",
+}
+
+
 def chunk(delta: Chunk, finish: str | None = None, **more: object) -> Chunk:
     """Return a chunk of chat completions."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish, "logprobs": None}
-    return {
-        "id": "c1",
-        "object": "chat.completion.chunk",
-        "model": "m",
-        "choices": [choice],
-        **more,
-    }
+    return {**HEAD, "choices": [choice], **more}
 
 
 def usage(**more: object) -> Chunk:
@@ -79,7 +82,7 @@ def usage(**more: object) -> Chunk:
 
 def told(**more: object) -> Chunk:
     """Return the last chunk, which has the usage and no choice."""
-    return {"id": "c1", "model": "m", "choices": [], "usage": usage(**more)}
+    return {**HEAD, "choices": [], "usage": usage(**more)}
 
 
 STOP = "stop"
@@ -327,7 +330,7 @@ def test_the_page_lists_each_service() -> None:
         for name, service in sorted(SERVICES.items())
     ]
 
-    tried = r" \d{4}-\d\d-\d\d \| (recorded answers(, the vendor's SDK)?|a real server) \|"
+    tried = r" \d{4}-\d\d-\d\d \| (recorded answers(, the vendor's (SDK|pages))?|a real server) \|"
     expected = "\n".join(re.escape(row) + tried for row in rows)
     assert re.search(expected, PAGE.read_text(encoding="utf-8"))
 

@@ -43,6 +43,7 @@ from graphloop.values import (
 from tests.echo_wire import KEY, Sleeps
 from tests.google_talk import GOOGLE
 from tests.responses_talk import RESPONSES
+from tests.still_loop import StillLoop, on_still_loop
 from tests.transcripts import ANTHROPIC, OPENAI, decoded
 from tests.wire_server import Answer, WireServer, json_answer
 
@@ -140,9 +141,7 @@ def replied(case: Case, *answers: Answer) -> tuple[Reply, list[float]]:
     return asyncio.run(main()), heard.slept.seconds
 
 
-def failed(
-    case: Case, answer: Answer, timeouts: Timeouts | None = None
-) -> tuple[ProviderError, int]:
+def failed(case: Case, answer: Answer) -> tuple[ProviderError, int]:
     """Return the error an answer amounts to and how many deltas came before; it is asked once."""
 
     async def main() -> ProviderError:
@@ -153,7 +152,7 @@ def failed(
             assert len(server.requests) <= 1
             return caught.value
 
-    heard = Heard(case, timeouts)
+    heard = Heard(case)
     return asyncio.run(main()), len(heard.deltas)
 
 
@@ -323,12 +322,24 @@ def test_a_server_that_does_not_begin_in_time_is_left(case: Case) -> None:
     """Whatever it says before it begins with the content."""
     before = case.events[: case.first - 1]
     answer = Answer([*before, b": wait\n\n"], gates={len(before): asyncio.Event()})
+    heard = Heard(case, Timeouts(first_content_s=60))
 
-    error, shown = failed(case, answer, Timeouts(first_content_s=0.02))
+    async def asked(server: WireServer) -> ProviderTimeout:
+        with pytest.raises(ProviderTimeout) as caught:
+            await heard.ask(server)
+        return caught.value
 
-    assert isinstance(error, ProviderTimeout)
-    assert error.layer == "first_content"
-    assert shown == 0
+    async def main(loop: StillLoop) -> ProviderTimeout:
+        async with WireServer([answer]) as server, asyncio.TaskGroup() as group:
+            asking = group.create_task(asked(server))
+            await server.waiting.wait()
+            await loop.leap(61)
+            error = await asking
+            assert len(server.requests) == 1
+            return error
+
+    assert on_still_loop(main).layer == "first_content"
+    assert heard.deltas == []
 
 
 @on_every_wire

@@ -8,7 +8,7 @@ that came without their own last event are read from that event.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, TypeAlias, final
 
 from msgspec import DecodeError, Struct
@@ -36,7 +36,7 @@ from .assembly import new_item
 from .item import Item
 from .items import RESPONSES_WIRE, reasoning_of
 
-__all__ = ["ResponsesDecoder"]
+__all__ = ["ResponsesDecoder", "message_of_items"]
 
 _Shown: TypeAlias = Iterable[Live | UsageSoFar]
 
@@ -236,6 +236,19 @@ class ResponsesDecoder:
     def _shown(self, shown: _Shown) -> _Shown:
         self.content_started |= any(not isinstance(item, UsageSoFar) for item in shown)
         return shown
+
+
+def message_of_items(items: Sequence[JsonObject]) -> AssistantMessage:
+    """Return the message of a reply with these output items, which a caller has kept.
+
+    Raises:
+        BadReply: an item does not follow this wire format.
+        StreamTruncated: an item is not whole.
+    """
+    decoder = ResponsesDecoder({})
+    response = {"status": "completed", "output": items}
+    decoder.feed(ServerEvent("", json_bytes({"type": "response.completed", "response": response})))
+    return decoder.reply().message
 
 
 def _kind(item: JsonObject) -> tuple[object, object]:

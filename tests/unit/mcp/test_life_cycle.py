@@ -10,13 +10,14 @@ import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from graphloop.errors import ConfigError
-from graphloop.mcp import Server, stdio
+from graphloop.mcp import Server, process, stdio
 from graphloop.tools import AnyTool
-from tests.mcp_calls import ended, outcome
+from tests.mcp_calls import ended, outcome, until
 from tests.sizes import sized
 
 pytestmark = pytest.mark.deadline(50)
@@ -75,7 +76,7 @@ class Life:
     async def kill(self) -> None:
         """Kill all processes of the server."""
         for pid in self.pids:
-            if not ended(pid, tries=1):
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
     async def close(self) -> None:
@@ -134,3 +135,41 @@ def test_nothing_is_left_of_a_server_after_any_life(
     # Python 3.11 before its fourth release logs a pipe that broke, whoever closed it.
     errors = [one.exc_info and one.exc_info[1] for one in caplog.records]
     assert [one for one in errors if one and not isinstance(one, BrokenPipeError)] == []
+
+
+STUBBORN = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); signal.pause()"
+
+
+@pytest.mark.parametrize("cancels", [0, 1, 2])
+async def test_a_server_that_ends_by_force_is_waited_for(
+    cancels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody else would wait for its process, if the event loop ends right after the connection."""
+    servers: list[asyncio.subprocess.Process] = []
+    start = asyncio.create_subprocess_exec
+
+    async def started(*words: str, **options: Any) -> asyncio.subprocess.Process:
+        servers.append(await start(*words, **options))
+        return servers[-1]
+
+    async def lived(*, waits: bool) -> None:
+        command = sys.executable, "-I", "-S", "-c", STUBBORN
+        async with process.launched(command, {}, None, process.ServerLog("it"), list):
+            if waits:
+                await asyncio.Event().wait()
+
+    def is_closing() -> bool:
+        return bool(servers) and servers[0].stdin is not None and servers[0].stdin.is_closing()
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
+    monkeypatch.setattr(process, "GRACE_S", 2.0 if cancels else 0.0)
+    owner = asyncio.create_task(lived(waits=cancels > 0))
+    if cancels:
+        await until(lambda: bool(servers))
+        owner.cancel()
+    if cancels > 1:
+        await until(is_closing)
+        owner.cancel()
+    await asyncio.wait({owner})
+
+    assert servers[0].returncode is not None

