@@ -379,12 +379,12 @@ def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
         pending={},
         started=frozenset(),
         spent=spent + event.spent + Spent(tool_calls=tools, agent_calls=agents),
-        turn=_answered(run, event),
+        turn=_mark_unknown(run, event),
         ending=ending,
     )
 
 
-def _answered(run: Run[S], event: Cancelled) -> Turn:
+def _mark_unknown(run: Run[S], event: Cancelled) -> Turn:
     """Return the turn with an `unknown` result for each call that may have run and had none."""
     turn = run.turn
     void = [run.pending.get(at) for at in event.unbegun]

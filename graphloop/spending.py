@@ -241,11 +241,11 @@ class Budget(Struct, frozen=True, gc=False):
     def without(self, other: Budget) -> Budget:
         """Return this budget minus `other`; a limit that is None in `other` stays unchanged."""
         return Budget(
-            _less(self.tokens, other.tokens),
-            _less(self.usd, other.usd),
-            _less(self.seconds, other.seconds),
-            _less(self.tool_calls, other.tool_calls),
-            _less(self.agent_calls, other.agent_calls),
+            _remaining_of(self.tokens, other.tokens),
+            _remaining_of(self.usd, other.usd),
+            _remaining_of(self.seconds, other.seconds),
+            _remaining_of(self.tool_calls, other.tool_calls),
+            _remaining_of(self.agent_calls, other.agent_calls),
             self.refuse_uncounted,
         )
 
@@ -256,11 +256,11 @@ class Budget(Struct, frozen=True, gc=False):
     def share(self, parts: int, at: int) -> Budget:
         """Return the share with index `at`, counted from 0, of `shares(parts)`."""
         return Budget(
-            _part(self.tokens, parts, at),
+            _share_at(self.tokens, parts, at),
             None if self.usd is None else self.usd / parts,
             None if self.seconds is None else self.seconds / parts,
-            _part(self.tool_calls, parts, at),
-            _part(self.agent_calls, parts, at),
+            _share_at(self.tool_calls, parts, at),
+            _share_at(self.agent_calls, parts, at),
             self.refuse_uncounted,
         )
 
@@ -311,12 +311,12 @@ def budget(
     )
 
 
-def _part(limit: int | None, parts: int, at: int) -> int | None:
+def _share_at(limit: int | None, parts: int, at: int) -> int | None:
     """Return the share with index `at` of a whole number; the first shares get one more."""
     return None if limit is None else limit // parts + (at < limit % parts)
 
 
-def _less(limit: N | None, used: N | None) -> N | None:
+def _remaining_of(limit: N | None, used: N | None) -> N | None:
     return limit if limit is None or used is None else max(limit - limit, limit - used)
 
 

@@ -141,9 +141,9 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
     kind = type(event)
     if kind not in ANSWERING:
         if run.node == "END":
-            raise _late(run, event)
+            raise _run_is_over(run, event)
         if type(event) is not Cancelled or event.after_step:
-            return Step(event, _noted(run, event), ())
+            return Step(event, _apply_aside(run, event), ())
         run = interrupted(run, event, _spend(run, event, None))
         return _settle(graph, run, event, event, None)
     answering: Answering = event  # type: ignore[assignment]  # As `ANSWERING` says.
@@ -154,7 +154,7 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         or kind is EffectFailed
         or (kind is ToolAsked and type(answered) is CallTool)
     ):
-        raise _unexplained(run, event, effect)
+        raise _unasked_event(run, event, effect)
     spent, pending, started = _spend(run, event, answered), NONE_PENDING, NONE_STARTED
     if len(run.pending) > 1:
         pending, started = {**run.pending}, run.started - {effect}
@@ -163,11 +163,11 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
     return _settle(graph, run, event, event, answered)
 
 
-def _unexplained(run: Run[S], event: Event, effect: int) -> IllegalEvent:
+def _unasked_event(run: Run[S], event: Event, effect: int) -> IllegalEvent:
     """Return the error for an event that answers no pending effect, or one of another type."""
     found, answered = type(event).__name__, run.pending.get(effect)
     if run.node == "END":
-        return _late(run, event)
+        return _run_is_over(run, event)
     if answered is None:
         return IllegalEvent(
             f"{found} answers effect {effect} of run {run.id!r}, "
@@ -179,11 +179,11 @@ def _unexplained(run: Run[S], event: Event, effect: int) -> IllegalEvent:
     )
 
 
-def _late(run: Run[S], event: Event) -> IllegalEvent:
+def _run_is_over(run: Run[S], event: Event) -> IllegalEvent:
     return IllegalEvent(f"run {run.id!r} is over; it cannot take {type(event).__name__}")
 
 
-def _noted(run: Run[S], event: Event) -> Run[S]:
+def _apply_aside(run: Run[S], event: Event) -> Run[S]:
     """Return the run after an event that answers no effect; the run stays at its node."""
     seq, at, inbox = run.seq + 1, event.at, run.inbox
     if type(event) is EffectsStarted:
@@ -288,7 +288,7 @@ def _settle(
     if cancelled or run.was_stopped:
         # The table leads a stopped run in a cycle; no later event could end the run.
         return _end(graph, event, node, run, None)
-    raise _broken(
+    raise _protocol_error(
         graph,
         node,
         f"was passed within {SETTLE_MAX} transitions without waiting for anything.",
@@ -302,10 +302,10 @@ def _end(
     """End the run that leaves by an outcome, which has no row if its node has not declared it."""
     row = graph.table[node]
     if type(run) is not Run or (outcome is not None and type(outcome) not in row):
-        raise _broken(graph, node, *_unfit_leave(row, run, outcome))
+        raise _protocol_error(graph, node, *_unfit_leave(row, run, outcome))
     if run.pending:
         waiting = ", ".join(map(str, sorted(run.pending)))
-        raise _broken(
+        raise _protocol_error(
             graph,
             node,
             f"ended the run while it waits for effects {waiting}: it must not end before.",
@@ -318,7 +318,7 @@ def _end(
 def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S]:
     # Type checkers rule this out; for code that is not type-checked, an error names the node.
     if type(wait) is not Wait or type(wait.run) is not Run or type(wait.effects) is not tuple:
-        raise _broken(graph, node, *_unfit_wait(wait))
+        raise _protocol_error(graph, node, *_unfit_wait(wait))
     run, effects = wait.run, wait.effects
     if not effects and run.pending:
         # The node has asked for nothing new: it waits on for its earlier effects.
@@ -328,20 +328,20 @@ def _wait(graph: NodeGraph[S], event: Event, node: str, wait: Wait[S]) -> Step[S
     for effect in effects:
         kind = type(effect)
         if kind not in ANSWERS or effect.id != number:
-            raise _broken(graph, node, *_unfit_effect(effect, number))
+            raise _protocol_error(graph, node, *_unfit_effect(effect, number))
         if kind in MAY_RUN_A_CALL:
             keys.append(effect.key)  # type: ignore[union-attr]  # As `kind` says.
         pending[number] = effect
         number += 1
     if not pending:
-        raise _broken(graph, node, "waits for nothing.", "ask for an effect, or leave.")
+        raise _protocol_error(graph, node, "waits for nothing.", "ask for an effect, or leave.")
     if keys and turn.calls:
-        turn = evolve(turn, started=_started(graph, node, turn, keys))
+        turn = evolve(turn, started=_with_keys(graph, node, turn, keys))
     waiting = evolve(run, node=node, pending=pending, next_effect=number, turn=turn)
     return Step(event, waiting, effects)
 
 
-def _started(graph: NodeGraph[S], node: str, turn: Turn, keys: Sequence[str]) -> tuple[str, ...]:
+def _with_keys(graph: NodeGraph[S], node: str, turn: Turn, keys: Sequence[str]) -> tuple[str, ...]:
     """Return the keys of the turn's started effects, with these keys of new effects added."""
     started = [*turn.started]
     for key in keys:
@@ -351,7 +351,7 @@ def _started(graph: NodeGraph[S], node: str, turn: Turn, keys: Sequence[str]) ->
             is_over = any(turn.results[place : place + 1])
             if is_over or (has_started and place not in turn.again):
                 found = f"asked for call {key}, which has started or has its result."
-                raise _broken(graph, node, found, "ask for each call of a turn once.")
+                raise _protocol_error(graph, node, found, "ask for each call of a turn once.")
         started.append(key)
     return tuple(started)
 
@@ -395,5 +395,5 @@ def _unfit_effect(effect: object, number: int) -> tuple[str, str]:
     )
 
 
-def _broken(graph: NodeGraph[S], node: str, found: str, fix: str) -> GraphError:
+def _protocol_error(graph: NodeGraph[S], node: str, found: str, fix: str) -> GraphError:
     return GraphError(graph.name, [Problem(f"node {node!r}", found, fix)])

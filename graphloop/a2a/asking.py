@@ -61,7 +61,7 @@ class TaskKept(Struct, frozen=True, omit_defaults=True):
 
 def kept_of(task: Task) -> ToolAsks:
     """Return the exception by which the journal keeps a task that goes on."""
-    return kept(_text(TaskKept(task.id, task.context_id)))
+    return kept(_waiting_text(TaskKept(task.id, task.context_id)))
 
 
 def task_kept(answer: ToolAnswer) -> TaskKept:
@@ -80,10 +80,10 @@ def asked_by(name: str, task: Task) -> ToolAsks:
     waiting, words = TaskKept(task.id, task.context_id, asked_id(task)), get_message_text(said)
     if task.status.state == TaskState.TASK_STATE_AUTH_REQUIRED:
         text = f"{name} needs an authentication: {words} Say when it is done."
-        return ToolAsks(text, NO_ANSWER, _text(waiting))
-    if questions := _approvals(task):
-        return _next(name, replace(waiting, left=questions))
-    return ToolAsks(f"{name} asks: {words}", IN_WORDS, _text(waiting))
+        return ToolAsks(text, NO_ANSWER, _waiting_text(waiting))
+    if questions := _approval_questions(task):
+        return _next_question(name, replace(waiting, left=questions))
+    return ToolAsks(f"{name} asks: {words}", IN_WORDS, _waiting_text(waiting))
 
 
 def with_decision(name: str, waiting: TaskKept, answer: ToolAnswer) -> TaskKept:
@@ -98,7 +98,7 @@ def with_decision(name: str, waiting: TaskKept, answer: ToolAnswer) -> TaskKept:
         said["edit"] = edit
     waiting = replace(waiting, given={**waiting.given, waiting.approval: said})
     if waiting.left:
-        raise _next(name, waiting)
+        raise _next_question(name, waiting)
     return waiting
 
 
@@ -109,15 +109,15 @@ def answer_parts(waiting: TaskKept, answer: ToolAnswer) -> list[Part]:
     return [new_text_part(str(json.loads(answer.content or "{}").get("answer", "")))]
 
 
-def _next(name: str, waiting: TaskKept) -> ToolAsks:
+def _next_question(name: str, waiting: TaskKept) -> ToolAsks:
     key, text = next(iter(waiting.left.items()))
     left = {other: question for other, question in waiting.left.items() if other != key}
     return ToolAsks(
-        f"{name} asks: {text}", DECISION, _text(replace(waiting, approval=key, left=left))
+        f"{name} asks: {text}", DECISION, _waiting_text(replace(waiting, approval=key, left=left))
     )
 
 
-def _approvals(task: Task) -> dict[str, str]:
+def _approval_questions(task: Task) -> dict[str, str]:
     """Return the questions about the approvals that a task asks for, by their keys."""
     found: dict[str, str] = {}
     for data in cast("list[object]", get_data_parts(task.status.message.parts)):
@@ -132,5 +132,5 @@ def _approvals(task: Task) -> dict[str, str]:
     return found
 
 
-def _text(waiting: TaskKept) -> str:
+def _waiting_text(waiting: TaskKept) -> str:
     return msgspec.json.encode(waiting).decode()

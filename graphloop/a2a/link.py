@@ -70,9 +70,9 @@ async def linked(name: str, url: str, headers: Mapping[str, str]) -> AsyncGenera
         # No reply may be compressed: a few bytes could be gigabytes.
         headers={**headers, "accept-encoding": "identity"},
         timeout=httpx.Timeout(QUIET_S, connect=CONNECT_S),
-        event_hooks={"response": [_bound]},
+        event_hooks={"response": [_bound_body]},
     ) as http:
-        with _told(name, f"no agent card was found at {url}"):
+        with _as_tool_errors(name, f"no agent card was found at {url}"):
             card = await A2ACardResolver(http, url).get_agent_card()
         offers = card.supported_interfaces
         kept = [
@@ -91,7 +91,7 @@ async def linked(name: str, url: str, headers: Mapping[str, str]) -> AsyncGenera
             raise ToolError(f"Remote agent {name!r} requires extensions {needed}; none is known.")
         del card.supported_interfaces[1:]
         card.supported_interfaces[0].CopyFrom(kept[0])
-        with _told(name, "its card has no address"):
+        with _as_tool_errors(name, "its card has no address"):
             client = ClientFactory(ClientConfig(polling=True, httpx_client=http)).create(card)
         yield Link(name, client, card)
 
@@ -117,7 +117,7 @@ class _Bounded(httpx.AsyncByteStream):
         await self._body.aclose()
 
 
-async def _bound(response: httpx.Response) -> None:
+async def _bound_body(response: httpx.Response) -> None:
     """Bound the body of a reply before any of it is read.
 
     Raises:
@@ -131,7 +131,7 @@ async def _bound(response: httpx.Response) -> None:
 
 
 @contextmanager
-def _told(name: str, what: str) -> Generator[None]:
+def _as_tool_errors(name: str, what: str) -> Generator[None]:
     """Raise errors of the SDK as a ToolError that names the agent and its failure."""
     try:
         yield
@@ -155,7 +155,7 @@ class Link:
             ToolError: the agent refuses, or whether a task has started is not known.
         """
         try:
-            return await self._sent([prompt], message_id=context_id, context_id=context_id)
+            return await self._send([prompt], message_id=context_id, context_id=context_id)
         except FAILURES as error:
             found = await self.find(context_id)
             if found is None:
@@ -181,8 +181,8 @@ class Link:
             ToolError: the agent refuses.
         """
         message_id = f"re-{asked_id(task)}"
-        with _told(self._name, f"task {task.id} does not take the answer"):
-            await self._sent(
+        with _as_tool_errors(self._name, f"task {task.id} does not take the answer"):
+            await self._send(
                 parts, message_id=message_id, task_id=task.id, context_id=task.context_id
             )
 
@@ -206,7 +206,9 @@ class Link:
                 ) from None
             except FAILURES:
                 await asyncio.sleep(pause_s)
-        with _told(self._name, f"its server has vanished, and task {task_id} may go on there"):
+        with _as_tool_errors(
+            self._name, f"its server has vanished, and task {task_id} may go on there"
+        ):
             return await self._client.get_task(GetTaskRequest(id=task_id))
 
     async def followed(self, task: Task, hear: Hear, *, asked: str) -> Task:
@@ -220,16 +222,16 @@ class Link:
         Raises:
             ToolError: the errors of `task`.
         """
-        while task.status.state in WORKING or _asks(task, asked):
+        while task.status.state in WORKING or _still_asks(task, asked):
             if self._streams:
-                await self._heard(task.id, hear)
+                await self._hear_stream(task.id, hear)
             after = await self.task(task.id)
-            if after.status.state in WORKING or _asks(after, asked):
+            if after.status.state in WORKING or _still_asks(after, asked):
                 await asyncio.sleep(PAUSE_S)
             task = after
         return task
 
-    async def _heard(self, task_id: str, hear: Hear) -> None:
+    async def _hear_stream(self, task_id: str, hear: Hear) -> None:
         """Hear the stream of a task until it ends or breaks."""
         try:
             async for event in self._client.subscribe(SubscribeToTaskRequest(id=task_id)):
@@ -243,7 +245,7 @@ class Link:
         except FAILURES:
             return  # `task` tells what became of it.
 
-    async def _sent(
+    async def _send(
         self, parts: Iterable[Part], *, message_id: str, **known: str
     ) -> Task | Message:
         message = new_message(list(parts), role=Role.ROLE_USER, **known)
@@ -260,7 +262,7 @@ def asked_id(task: Task) -> str:
     return task.status.message.message_id or task.id
 
 
-def _asks(task: Task, asked: str) -> bool:
+def _still_asks(task: Task, asked: str) -> bool:
     """Whether a task still waits for an answer that was sent.
 
     A server may take the message of the question away first, and change the state later.

@@ -120,7 +120,7 @@ class _RemoteAgent:
         """
         task: Task | None = None
         try:
-            async with asyncio.timeout(self._timeout_s), self._linked() as link:
+            async with asyncio.timeout(self._timeout_s), self._open_link() as link:
                 if context.answer is not None:
                     task = await link.task(task_kept(context.answer).task)
                     return await self._gone_on(link, task, context.answer, context)
@@ -128,11 +128,11 @@ class _RemoteAgent:
                 found = self._found.pop(at, None)
                 begun = found or await link.start(new_text_part(arguments["prompt"]), at)
                 if isinstance(begun, Message):
-                    return _content([begun.parts])
+                    return _answer_content([begun.parts])
                 raise kept_of(begun)
         except TimeoutError:
             if task is not None:
-                await self._cancelled(task.id)
+                await self._cancel_task(task.id)
             raise ToolError(
                 f"Remote agent {self._name!r} has not ended the task within {self._timeout_s} s; "
                 "the task was cancelled."
@@ -143,7 +143,7 @@ class _RemoteAgent:
         del arguments
         if context.answer is not None:
             return NOT_DONE
-        async with self._linked() as link:
+        async with self._open_link() as link:
             found = await link.find(context.idempotency_key)
         if found is None:
             return UNKNOWN
@@ -153,12 +153,12 @@ class _RemoteAgent:
     async def withdraw(self, context: ToolContext) -> None:
         """Cancel the task of a call whose run ends."""
         if context.answer is not None:
-            await self._cancelled(task_kept(context.answer).task)
+            await self._cancel_task(task_kept(context.answer).task)
             return
-        async with self._linked() as link:
+        async with self._open_link() as link:
             found = await link.find(context.idempotency_key)
         if found is not None:
-            await self._cancelled(found.id)
+            await self._cancel_task(found.id)
 
     async def _gone_on(
         self, link: Link, task: Task, answer: ToolAnswer, context: ToolContext
@@ -169,37 +169,39 @@ class _RemoteAgent:
             waiting = with_decision(self._name, waiting, answer)
         if task.status.state in ASKING and asked_id(task) == waiting.asked:
             if not answer.approved and not waiting.approval:
-                await self._cancelled(task.id)
+                await self._cancel_task(task.id)
                 raise ToolError(
                     f"A person declined to answer the remote agent {self._name!r}; its task was "
                     f"cancelled. {answer.reason}"
                 )
             if task.status.state == TaskState.TASK_STATE_INPUT_REQUIRED:
                 await link.answer(task, answer_parts(waiting, answer))
-        return self._ended(await link.followed(task, _progress(context), asked=waiting.asked))
+        return self._result_of(
+            await link.followed(task, _progress_reporter(context), asked=waiting.asked)
+        )
 
-    def _ended(self, task: Task) -> object:
+    def _result_of(self, task: Task) -> object:
         """Return the result of a task that no longer goes on by itself."""
         if task.status.state in ASKING:
             raise asked_by(self._name, task)
         if task.status.state == TaskState.TASK_STATE_COMPLETED:
             parts = [artifact.parts for artifact in task.artifacts]
-            return _content(parts or [task.status.message.parts])
+            return _answer_content(parts or [task.status.message.parts])
         state = TaskState.Name(task.status.state).removeprefix("TASK_STATE_").lower()
         said = get_message_text(task.status.message)
         raise ToolError(f"The task of remote agent {self._name!r} is {state}. {said}".strip())
 
-    async def _cancelled(self, task_id: str) -> None:
+    async def _cancel_task(self, task_id: str) -> None:
         """Cancel a task, unless it is over or its server is gone."""
         with suppress(*FAILURES):
-            async with self._linked() as link:
+            async with self._open_link() as link:
                 await link.cancel(task_id)
 
-    def _linked(self) -> AbstractAsyncContextManager[Link]:
+    def _open_link(self) -> AbstractAsyncContextManager[Link]:
         return linked(self._name, self._url, self._headers)
 
 
-def _progress(context: ToolContext) -> Hear:
+def _progress_reporter(context: ToolContext) -> Hear:
     """Return a function that reports the text of the answer so far, by its end."""
     chars, shown = 0, ""
 
@@ -212,7 +214,7 @@ def _progress(context: ToolContext) -> Hear:
     return hear
 
 
-def _content(said: Sequence[Sequence[Part]]) -> object:
+def _answer_content(said: Sequence[Sequence[Part]]) -> object:
     """Return the parts of an answer in a form that a tool may return; the data also as data."""
     parts: list[TextPart | MediaPart] = []
     for artifact in said:
@@ -223,7 +225,10 @@ def _content(said: Sequence[Sequence[Part]]) -> object:
             else:
                 parts += [_part_of(part) for part in pieces]
     data = [
-        _plain(MessageToDict(one.data)) for each in said for one in each if one.HasField("data")
+        _whole_numbers(MessageToDict(one.data))
+        for each in said
+        for one in each
+        if one.HasField("data")
     ]
     texts = [one.text for one in parts if isinstance(one, TextPart)]
     content = "\n".join(texts) if len(texts) == len(parts) else parts
@@ -241,16 +246,20 @@ def _part_of(part: Part) -> TextPart | MediaPart:
         case "url":
             return TextPart(f"[file {part.filename!r} at {part.url}]")
         case _:
-            return TextPart(json.dumps(_plain(MessageToDict(part.data)), ensure_ascii=False))
+            return TextPart(
+                json.dumps(_whole_numbers(MessageToDict(part.data)), ensure_ascii=False)
+            )
 
 
-def _plain(value: object) -> object:
+def _whole_numbers(value: object) -> object:
     """Return JSON data with whole numbers as integers: the protocol has floats only."""
     match value:
         case dict():
-            return {key: _plain(one) for key, one in cast("dict[str, object]", value).items()}
+            return {
+                key: _whole_numbers(one) for key, one in cast("dict[str, object]", value).items()
+            }
         case list():
-            return [_plain(one) for one in cast("list[object]", value)]
+            return [_whole_numbers(one) for one in cast("list[object]", value)]
         case float() if value.is_integer():
             return int(value)
         case _:

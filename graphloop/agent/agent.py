@@ -244,7 +244,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
             Exception: a function among the options raised this error.
         """
         stream = start_run(self._terms, None, prompt, question, keep=signal is not None)
-        return await (stream.result() if signal is None else _until(stream, signal))
+        return await (stream.result() if signal is None else _result_or_abort(stream, signal))
 
     def generate_sync(
         self, prompt: PromptInput | None = None, **question: Unpack[CallInput[DepsT_contra]]
@@ -378,16 +378,16 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         await self._terms.aclose(shared=shared)
 
 
-async def _until(stream: RunStream[T], signal: asyncio.Event) -> RunResult[T]:
+async def _result_or_abort(stream: RunStream[T], signal: asyncio.Event) -> RunResult[T]:
     """Return the result of the stream's run; abort the run when `signal` is set."""
-    watching = asyncio.create_task(_abort(stream, signal))
-    await asyncio.sleep(0)  # Lets `_abort` act on a signal set earlier.
+    watching = asyncio.create_task(_abort_on_signal(stream, signal))
+    await asyncio.sleep(0)  # Lets `_abort_on_signal` act on a signal set earlier.
     try:
         return await stream.result()
     finally:
         watching.cancel()
 
 
-async def _abort(stream: RunStream[Any], signal: asyncio.Event) -> None:
+async def _abort_on_signal(stream: RunStream[Any], signal: asyncio.Event) -> None:
     await signal.wait()
     stream.abort("the signal was set")

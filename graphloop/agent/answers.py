@@ -191,14 +191,14 @@ class Answers(Struct, frozen=True):
                 continue
             key = path_key(run, effect)
             if isinstance(effect, AskHuman) and key in self.approvals:
-                yield self._decided(run, effect, key, toolbox, secret, clock())
+                yield self._decision_event(run, effect, key, toolbox, secret, clock())
             elif isinstance(effect, CallTool) and effect.client and key in self.tool_results:
                 outcome = outcome_of(self.tool_results[key])
                 yield ToolReturned(
                     clock(), effect.id, outcome.content, outcome.status, outcome.data
                 )
 
-    def _decided(
+    def _decision_event(
         self,
         run: Run[Any],
         ask: AskHuman,
@@ -250,12 +250,12 @@ def approval_from(answer: object) -> Approval:
         neither = f"the approver answered {answer!r:.80}, neither a yes nor a no."
         return Approval(answer is True, "" if isinstance(answer, bool) else neither)
     if answer.approved is not True:
-        return Approval(approved=False, reason=_text(answer.reason))
-    edit, token = _text(answer.edit) or None, _text(answer.token)
-    return Approval(True, _text(answer.reason), edit, token)  # noqa: FBT003
+        return Approval(approved=False, reason=_encodable(answer.reason))
+    edit, token = _encodable(answer.edit) or None, _encodable(answer.token)
+    return Approval(True, _encodable(answer.reason), edit, token)  # noqa: FBT003
 
 
-def _text(value: object) -> str:
+def _encodable(value: object) -> str:
     """Return `str(value)` with lone surrogates replaced, so that a journal can encode the text."""
     return str(value).encode("utf-8", "replace").decode()
 

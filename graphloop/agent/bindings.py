@@ -121,20 +121,22 @@ def check_carried(graph: NodeGraph[Any]) -> None:
 
 def models_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
     """Map the label of each model that nodes name to the first node with that label."""
-    return _named(nodes, _models_of)
+    return _agents_named(nodes, _models_of)
 
 
 def agents_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
     """Map the name of each agent that nodes may run to the first node that runs it."""
-    return _named(nodes, lambda node: [child.name for child in _contract(node).children])
+    return _agents_named(
+        nodes, lambda node: [child.name for child in _contract_or_default(node).children]
+    )
 
 
 def functions_named(nodes: Iterable[Node[Any, Outcome]]) -> dict[str, str]:
     """Map the name of each function that nodes invoke to the first node that invokes it."""
-    return _named(nodes, lambda node: _contract(node).functions)
+    return _agents_named(nodes, lambda node: _contract_or_default(node).functions)
 
 
-def _named(
+def _agents_named(
     nodes: Iterable[Node[Any, Outcome]], names: Callable[[Node[Any, Outcome]], Iterable[str]]
 ) -> dict[str, str]:
     found: dict[str, str] = {}
@@ -144,7 +146,7 @@ def _named(
     return found
 
 
-def _contract(node: Node[Any, Outcome]) -> Contract:
+def _contract_or_default(node: Node[Any, Outcome]) -> Contract:
     return contract_of(node) or Contract()
 
 
@@ -213,7 +215,7 @@ class GraphFacts(Struct, frozen=True):
     def of(cls, graph: NodeGraph[Any]) -> GraphFacts:
         """Compute the facts from the nodes of a graph."""
         nodes = graph.nodes.values()
-        asking = [node for node in nodes if _asks(node)]
+        asking = [node for node in nodes if _asks_model(node)]
         carried, named = carried_by(nodes), functions_named(nodes)
         kind = known_state_type(graph)
         # The functions that read and write fields of the state are made here, for their nodes.
@@ -230,12 +232,13 @@ class GraphFacts(Struct, frozen=True):
             asks_model=bool(asking),
             # A `Function` node sends its own prompt, so its model reads no conversation.
             needs_messages=any(
-                not isinstance(node, Function) and _asks(node) for node in _innermost(asking)
+                not isinstance(node, Function) and _asks_model(node)
+                for node in _innermost_nodes(asking)
             ),
             one_at_a_time=any(
                 isinstance(node, Execute) and node.concurrency == 1 for node in nodes
             ),
-            reading=_reading(carried.callbacks),
+            reading=_needs_of_callbacks(carried.callbacks),
             limits=counted_limits(graph),
         )
 
@@ -258,13 +261,13 @@ def runs_one_at_a_time(graph: NodeGraph[Any]) -> bool:
     return facts_of(graph).one_at_a_time
 
 
-def _innermost(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
+def _innermost_nodes(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Node[Any, Outcome]]:
     for node in unwrapped(nodes):
         if not nodes_within(node):
             yield node
 
 
-def _asks(node: Node[Any, Outcome]) -> bool:
+def _asks_model(node: Node[Any, Outcome]) -> bool:
     if node.kind == "model":
         return True
     promised = contract_of(node)
@@ -328,7 +331,7 @@ def with_deps(callbacks: Mapping[str, Callback[S]], deps: object) -> Mapping[str
     }
 
 
-def _reading(callbacks: Mapping[str, object]) -> tuple[DepsNeed, ...]:
+def _needs_of_callbacks(callbacks: Mapping[str, object]) -> tuple[DepsNeed, ...]:
     return tuple(
         [
             DepsNeed(f"node {name!r}", call.deps_type)
@@ -362,7 +365,7 @@ def deps_needs(
     is_own = callbacks is facts.carried.callbacks
     needs = [
         *[DepsNeed(f"tool {tool.name!r}", tool.deps_type) for tool in toolbox.tools],
-        *(facts.reading if is_own else _reading(callbacks)),
+        *(facts.reading if is_own else _needs_of_callbacks(callbacks)),
         *hook_needs(options.given),
         *[
             DepsNeed(f"agent {child!r}", need.kind)

@@ -74,7 +74,7 @@ def agent_callbacks(
         return lambda _, deps: without if deps is None else made(deps)
     return lambda box, deps: {
         **made(deps),
-        PREPARE_STEP: _prepare(prepare, resources, every_turn, box, deps),
+        PREPARE_STEP: _prepare_callback(prepare, resources, every_turn, box, deps),
     }
 
 
@@ -83,19 +83,19 @@ def _callbacks(
 ) -> dict[str, Callback[None]]:
     callbacks: dict[str, Callback[None]] = {}
     if predicates:
-        callbacks[STOP_WHEN] = _stop(predicates, deps)
+        callbacks[STOP_WHEN] = _stop_callback(predicates, deps)
     if options.compact is not None:
-        callbacks[COMPACT] = _compact(options.compact, deps)
+        callbacks[COMPACT] = _compact_callback(options.compact, deps)
     if final is not None:
-        callbacks[OUTPUT] = _output(final)
+        callbacks[OUTPUT] = _output_callback(final)
     if options.done_when is not None:
-        callbacks[DONE_WHEN] = _check(DONE_WHEN, options.done_when, final, NOT_DONE, deps)
+        callbacks[DONE_WHEN] = _check_callback(DONE_WHEN, options.done_when, final, NOT_DONE, deps)
     if options.verify is not None:
-        callbacks[VERIFY] = _check(VERIFY, options.verify, final, NOT_GOOD, deps)
+        callbacks[VERIFY] = _check_callback(VERIFY, options.verify, final, NOT_GOOD, deps)
     return callbacks
 
 
-def _prepare(
+def _prepare_callback(
     prepare: Callable[[StepInfo], object],
     resources: AgentResources,
     every_turn: PrepareStep,
@@ -112,12 +112,12 @@ def _prepare(
                 f"expected `prepare_step` to return StepChanges or None, found "
                 f"{type(changes).__name__}"
             )
-        return _changes(changes, run, resources, every_turn, box)
+        return _read_changes(changes, run, resources, every_turn, box)
 
     return callback
 
 
-def _changes(
+def _read_changes(
     changes: StepChanges,
     run: Run[None],
     resources: AgentResources,
@@ -142,7 +142,7 @@ def _changes(
         choice = None
     else:
         choice = choice_from_now(changes.tool_choice, there)
-    messages = None if changes.messages is None else _repaired(changes.messages)
+    messages = None if changes.messages is None else _repair_messages(changes.messages)
     if added:
         box.add(changes.add_tools)
     return Changes(
@@ -155,7 +155,7 @@ def _changes(
     )
 
 
-def _stop(predicates: Sequence[Predicate[Any]], deps: object) -> Callback[None]:
+def _stop_callback(predicates: Sequence[Predicate[Any]], deps: object) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = StopContext(run.record.steps, run.spent, run.spent.seconds, deps)
         tripped: list[str] = []
@@ -172,12 +172,12 @@ def _stop(predicates: Sequence[Predicate[Any]], deps: object) -> Callback[None]:
     return callback
 
 
-def _compact(compact: Callable[[StepInfo], object], deps: object) -> Callback[None]:
+def _compact_callback(compact: Callable[[StepInfo], object], deps: object) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         info = StepInfo(run.turn.number, run.messages, run.spent.usage, deps)
         shorter = await awaited(compact(info))
         try:
-            return Changes(messages=_repaired(cast("Sequence[MessageInput]", shorter)))
+            return Changes(messages=_repair_messages(cast("Sequence[MessageInput]", shorter)))
         except ConfigError as error:
             raise ConfigError(
                 f"expected `compact` to return a conversation, found {error}"
@@ -186,7 +186,7 @@ def _compact(compact: Callable[[StepInfo], object], deps: object) -> Callback[No
     return callback
 
 
-def _output(final: FinalAnswer) -> Callback[None]:
+def _output_callback(final: FinalAnswer) -> Callback[None]:
     async def callback(run: Run[None]) -> Answer:
         try:
             final.answer(run)
@@ -197,7 +197,7 @@ def _output(final: FinalAnswer) -> Callback[None]:
     return callback
 
 
-def _check(
+def _check_callback(
     name: str,
     check: Callable[[AnswerInfo], object],
     final: FinalAnswer | None,
@@ -229,7 +229,7 @@ def _check(
     return callback
 
 
-def _repaired(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
+def _repair_messages(messages: Sequence[MessageInput]) -> tuple[Message, ...]:
     """Convert the caller's messages, and repair them so that every call has a result."""
     return repaired(messages_of(messages)).messages
 

@@ -95,7 +95,7 @@ class ChildOpener(Struct, Generic[S], frozen=True):
 
         async def begin() -> Started:
             instructions = await terms.resources.instructions(deps)
-            messages, state = self._briefed(brief(), effect.agent, instructions)
+            messages, state = self._first_messages(brief(), effect.agent, instructions)
             if terms.nesting.problem:
                 raise ConfigError(terms.nesting.problem)
             if state is not None or terms.state_type is not None:
@@ -106,7 +106,7 @@ class ChildOpener(Struct, Generic[S], frozen=True):
             graph=terms.graph, ports=child_ports, run_id=run_id, begin=begin, place=effect.place
         )
 
-    def _briefed(
+    def _first_messages(
         self, brief: Brief, agent: str, instructions: str | None
     ) -> tuple[tuple[Message, ...], object]:
         """Return the initial conversation and the initial state of a child run."""
@@ -142,7 +142,7 @@ def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
     tool: Tool[..., object] = Tool(
         name=name,
         description=description,
-        parameters=_parameters(takes_over=takes_over),
+        parameters=_tool_parameters(takes_over=takes_over),
         kind="agent",
         needs_approval=needs_approval,
         ends_run=takes_over,
@@ -151,7 +151,7 @@ def as_agent_tool(  # noqa: PLR0913 - the options of `Agent.as_tool`
 
 
 @cache
-def _parameters(*, takes_over: bool) -> Parameters:
+def _tool_parameters(*, takes_over: bool) -> Parameters:
     """Return the tool parameters of an agent: `prompt`, or no parameter if the agent takes over.
 
     The parameters come from a pydantic model: a JSON Schema would import the slow schema checker.
@@ -229,7 +229,7 @@ def _surroundings(
     tools = {name: plan for name, plan in called.items() if isinstance(plan, AgentTool)}
     return Surroundings(
         resources.callable_names,
-        {**_graphs(plans), **known.agents},
+        {**_graph_by_plan(plans), **known.agents},
         known.called.union(called),
         known.handoffs | {name for name, tool in tools.items() if tool.takes_over},
         known.placed | {name for name, tool in tools.items() if tool.place == "anywhere"},
@@ -237,7 +237,7 @@ def _surroundings(
     )
 
 
-def _graphs(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:
+def _graph_by_plan(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:
     return {name: graph_of(plan.opener) for name, plan in plans.items()}
 
 

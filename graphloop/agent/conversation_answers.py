@@ -120,7 +120,7 @@ class ConversationAnswers(Struct, frozen=True):
 
     def _check_approval(self, name: str, approval: Approval, toolbox: Toolbox) -> None:
         place, call = f"approvals[{name!r}]", self.calls[self.names[name]]
-        refusal = self._refusal(approval, name)
+        refusal = self._token_flaw(approval, name)
         if refusal in FOREIGN:
             raise ConfigError(
                 f"{place} has a token that is {refusal}. Fix: answer with the `pending.approve()` "
@@ -140,7 +140,7 @@ class ConversationAnswers(Struct, frozen=True):
             StoreError: the store cannot be read.
         """
         given = self.answers.approvals
-        if not any(self._verified(approval_from(given[name]), name).approved for name in given):
+        if not any(self._check_token(approval_from(given[name]), name).approved for name in given):
             return None
         run_id = f"handed-in-{digest(json.dumps([agent, conversation_digest(self.messages)]))[:32]}"
         if await those_within(store, run_id):
@@ -166,7 +166,7 @@ class ConversationAnswers(Struct, frozen=True):
                 name = next((name for name in own if name in approvals), None)
                 if name is None:
                     return Approval(approved=False, reason="nobody has answered.")
-                return self._verified(approval_from(approvals[name]), name)
+                return self._check_token(approval_from(approvals[name]), name)
             for name in own:
                 if name in results:
                     return outcome_of(results[name])
@@ -174,14 +174,14 @@ class ConversationAnswers(Struct, frozen=True):
 
         return settle
 
-    def _verified(self, approval: Approval, name: str) -> Approval:
+    def _check_token(self, approval: Approval, name: str) -> Approval:
         """Return the approval, or a decline if the approval's token is not valid for the call."""
-        refusal = self._refusal(approval, name)
+        refusal = self._token_flaw(approval, name)
         if not refusal:
             return approval
         return Approval(approved=False, reason=f"the approval is {refusal}.")
 
-    def _refusal(self, approval: Approval, name: str) -> str:
+    def _token_flaw(self, approval: Approval, name: str) -> str:
         """Return the reason why an approval's token is invalid for its call; empty if valid."""
         if not approval.approved or not (approval.token or self.secret is not None):
             return ""
@@ -192,7 +192,7 @@ class ConversationAnswers(Struct, frozen=True):
         expected = evolve(
             claim,
             path="",
-            key=claim.key if _place(claim.key) == _place(key) else key,
+            key=claim.key if _place_of_key(claim.key) == _place_of_key(key) else key,
             tool=self.calls[key].name,
             digest=digest(self.calls[key].arguments),
             conversation=conversation_digest(self.messages),
@@ -211,7 +211,7 @@ def conversation_digest(messages: Sequence[Message]) -> str:
         whole.pop(0)
     while whole and not isinstance(whole[-1], AssistantMessage):
         whole.pop()
-    return digest(json.dumps([_content(message) for message in whole]))
+    return digest(json.dumps([_compared_content(message) for message in whole]))
 
 
 def bind_token(pending: Pending, conversation: str, secret: bytes | None) -> Pending:
@@ -223,7 +223,7 @@ def bind_token(pending: Pending, conversation: str, secret: bytes | None) -> Pen
     return replace(pending, token=issue(capability, secret))
 
 
-def _content(message: Message) -> tuple[object, ...]:
+def _compared_content(message: Message) -> tuple[object, ...]:
     match message:
         case AssistantMessage():
             calls = [(call.id, call.name, call.arguments) for call in message.calls]
@@ -232,10 +232,13 @@ def _content(message: Message) -> tuple[object, ...]:
             return ("tool", message.call_id, message.text)
         case _:
             parts = message.content
-            return (message.role, [("text", parts)] if isinstance(parts, str) else _parts(parts))
+            return (
+                message.role,
+                [("text", parts)] if isinstance(parts, str) else _compared_parts(parts),
+            )
 
 
-def _parts(parts: Sequence[UserPart]) -> list[tuple[str, str]]:
+def _compared_parts(parts: Sequence[UserPart]) -> list[tuple[str, str]]:
     # Names and exact types are left out: the forms of other libraries drop some of them.
     return [
         ("text", part.text) if isinstance(part, TextPart) else (part.type, part.identity)
@@ -243,6 +246,6 @@ def _parts(parts: Sequence[UserPart]) -> list[tuple[str, str]]:
     ]
 
 
-def _place(key: str) -> str:
+def _place_of_key(key: str) -> str:
     """Extract the position of a call in its turn from the call's key or its question's key."""
     return key.partition("#")[0].rpartition(".")[2]

@@ -119,7 +119,7 @@ class FinalAnswer:
             description=f"{description} {spec.description}".strip(),
             # Not parsed here: the `output` check finds all mistakes, and limits the retries.
             parameters=Parameters.of(spec.schema, str),
-            execute=self._take,
+            execute=self._take_answer,
             effect="pure",
             ends_run=True,
         )
@@ -134,7 +134,7 @@ class FinalAnswer:
         Raises:
             OutputInvalid: the run has no valid answer; the message is for the model.
         """
-        arguments = None if self._native else _arguments(run)
+        arguments = None if self._native else _last_answer(run)
         if arguments is not None:
             return self._output.parse_arguments(arguments)
         if self._native or said_after_calls(run):
@@ -146,7 +146,7 @@ class FinalAnswer:
 
     def said(self, run: Run[Any]) -> str:
         """Return the model's final answer as unparsed text, valid or not."""
-        arguments = None if self._native else _arguments(run)
+        arguments = None if self._native else _last_answer(run)
         return latest_answer(run) if arguments is None else arguments
 
     def refusal(self, run: Run[Any], told: str) -> OutputInvalid:
@@ -154,7 +154,7 @@ class FinalAnswer:
         said, times = self.said(run), run.counters.rejections.get(OUTPUT, 0)
         fix = "raise `max_output_retries`, or make the type simpler"
         called = "one that does not fit"
-        if not self._native and _arguments(run) is None:
+        if not self._native and _last_answer(run) is None:
             called = "a text in place of a call of the tool that takes the answer"
             with suppress(OutputInvalid):
                 self._output.parse(said)
@@ -182,7 +182,7 @@ class FinalAnswer:
         if refused:
             self._native, self._output = False, Output(kind, name=FINAL_ANSWER)
 
-    def _take(self, arguments: str) -> object:
+    def _take_answer(self, arguments: str) -> object:
         """Return the parsed answer as the tool's result, or `NOT_TAKEN` for an invalid answer."""
         try:
             self._output.parse_arguments(arguments)
@@ -232,7 +232,7 @@ def output_from(answers: tuple[OutputT, ...] | None, text: str, reason: EndReaso
     )
 
 
-def _arguments(run: Run[Any]) -> str | None:
+def _last_answer(run: Run[Any]) -> str | None:
     """Return the arguments of the last turn's first `final_answer` call; None without a call."""
     if said_after_calls(run):
         return None
@@ -271,7 +271,7 @@ class Output:
         else:
             form, self._wraps, title = _of_type(kind)
         self._parse, self.title = form.parse, title or "output"
-        self.spec = OutputSpec(_legal(name or title), form.schema, _description(form.schema))
+        self.spec = OutputSpec(_legal_name(name or title), form.schema, _description(form.schema))
 
     def parse(self, text: str) -> object:
         """Parse and validate an answer that the model wrote as text.
@@ -282,11 +282,13 @@ class Output:
         """
         answer = text.strip()
         if not answer:
-            raise OutputInvalid(self._refusal("it is empty"), text=text)
+            raise OutputInvalid(self._refusal_text("it is empty"), text=text)
         try:
-            return self._value(answer)
+            return self._unwrap(answer)
         except Exception as error:  # A user's validator may raise any error.
-            raise OutputInvalid(self._refusal(findings_of(answer, error)), text=text) from error
+            raise OutputInvalid(
+                self._refusal_text(findings_of(answer, error)), text=text
+            ) from error
 
     def parse_arguments(self, text: str) -> object:
         """Parse and validate an answer that the model passed as the arguments of a call.
@@ -296,7 +298,7 @@ class Output:
                 model.
         """
         try:
-            return self._value(text)
+            return self._unwrap(text)
         except Exception as error:  # A user's validator may raise any error.
             raise OutputInvalid(rejection(self.spec.name, text, error), text=text) from error
 
@@ -306,11 +308,11 @@ class Output:
             return value
         return cast("JsonSchema", value).get(VALUE) if isinstance(value, dict) else None
 
-    def _value(self, text: str) -> object:
+    def _unwrap(self, text: str) -> object:
         value = self._parse(text)
         return cast("JsonSchema", value)[VALUE] if self._wraps else value
 
-    def _refusal(self, finding: str) -> str:
+    def _refusal_text(self, finding: str) -> str:
         form = ', {"value": …}' if self._wraps else ""
         return (
             f"The answer does not have the form {self.spec.name!r}: "
@@ -322,11 +324,11 @@ class Output:
 def _of_schema(schema: Mapping[str, object]) -> tuple[Parameters, bool, str]:
     title = schema.get("title")
     wraps = schema.get("type") != "object"
-    form = parameters_of(_wrapped(schema) if wraps else schema, PLACE)
+    form = parameters_of(_wrap_schema(schema) if wraps else schema, PLACE)
     return form, wraps, title if isinstance(title, str) else ""
 
 
-def _wrapped(schema: Mapping[str, object]) -> JsonSchema:
+def _wrap_schema(schema: Mapping[str, object]) -> JsonSchema:
     """Return an object schema with `schema` as its property `value`; `$defs` stay at the top."""
     inner = dict(schema)
     outer = {key: inner.pop(key) for key in ("$schema", "$defs", "definitions") if key in inner}
@@ -342,10 +344,10 @@ def _of_type(kind: object) -> tuple[Parameters, bool, str]:
     if inspect.isroutine(kind):
         raise ConfigError(f"{PLACE}: expected a type, found {kind!r}. Fix: pass what it returns.")
     try:
-        adapter, schema = _adapt(kind)
+        adapter, schema = _make_adapter(kind)
         wraps = not _is_object(schema)
         if wraps:
-            adapter, schema = _adapt(_holder(kind))
+            adapter, schema = _make_adapter(_holder_type(kind))
     except (PydanticUserError, NameError, TypeError) as error:
         raise ConfigError(
             f"{PLACE}: no JSON Schema can be made of {kind!r}: {str(error).splitlines()[0]}. "
@@ -356,7 +358,7 @@ def _of_type(kind: object) -> tuple[Parameters, bool, str]:
     return Parameters.of(schema_text(schema, PLACE), parse), wraps, title
 
 
-def _adapt(kind: object) -> tuple[pydantic.TypeAdapter[object], JsonSchema]:
+def _make_adapter(kind: object) -> tuple[pydantic.TypeAdapter[object], JsonSchema]:
     adapter: pydantic.TypeAdapter[object] = pydantic.TypeAdapter(cast("type[object]", kind))
     return adapter, schema_of(adapter)
 
@@ -369,12 +371,12 @@ def _is_object(schema: JsonSchema) -> bool:
     return schema.get("type") == "object"
 
 
-def _holder(kind: object) -> type:
+def _holder_type(kind: object) -> type:
     annotations = {"__annotations__": {VALUE: kind}}
     return types.new_class("Answer", (TypedDict,), exec_body=lambda body: body.update(annotations))
 
 
-def _legal(name: str) -> str:
+def _legal_name(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", name).strip("_")[:NAME_CHARS_MAX] or "output"
 
 

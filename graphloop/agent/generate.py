@@ -104,7 +104,7 @@ def stream_chat(
         agent, question = _agent_of(model, output_type, options)
         stream = agent.stream(prompt, **question)
     except Exception as error:  # noqa: BLE001 - `result` raises it again
-        return RunStream(partial(_refuse, error))
+        return RunStream(partial(_raise_at_start, error))
     if isinstance(model, str):
         stream.on_over = partial(agent.aclose, shared=False)
     return stream
@@ -123,7 +123,7 @@ def _agent_of(
     return agent, cast("QuestionInput[Any]", question)
 
 
-async def _refuse(error: Exception) -> RunHandle[None]:
+async def _raise_at_start(error: Exception) -> RunHandle[None]:
     raise error
 
 

@@ -112,7 +112,7 @@ def _look_up(
     Raises:
         ConfigError: a name is unknown; the message lists unknown names and the nearest known names.
     """
-    missing = list(_unopened(graph, resources))
+    missing = list(_open_models(graph, resources))
     if not has_model and asks_model(graph):
         missing.insert(0, _no_model(graph))
     facts = facts_of(graph)
@@ -140,7 +140,7 @@ def _no_model(graph: NodeGraph[Any]) -> str:
     return problem
 
 
-def _unopened(graph: NodeGraph[Any], resources: AgentResources) -> Iterator[str]:
+def _open_models(graph: NodeGraph[Any], resources: AgentResources) -> Iterator[str]:
     """Add the models that only nodes name to the resources; yield a text for each failure."""
     for label, node in facts_of(graph).models.items():
         if label in resources.models:
@@ -167,7 +167,7 @@ def prepared(
             different types.
     """
     _refuse_odd_agents(graph.nodes)
-    set_aside = _reasoned(ignore or {})
+    set_aside = _check_reasons(ignore or {})
     check_carried(graph)
     kind = cast("type[S] | None", state_type_of(graph, state_type))
     _refuse_fields(graph, kind)
@@ -202,7 +202,7 @@ def reasons_for_cycles(
     if not endless:
         raise ConfigError(f"graph {graph.name!r} is bounded: it needs no reason to run")
     cycles = proofs.endless(graph, every=True)
-    return _reasoned({**ignore, **{(cycle.node, "GL4"): reason for cycle in cycles}})
+    return _check_reasons({**ignore, **{(cycle.node, "GL4"): reason for cycle in cycles}})
 
 
 def endless_refusal(graph: NodeGraph[Any], found: tuple[Endless, ...]) -> ConfigError:
@@ -234,7 +234,7 @@ def _refuse_odd_agents(nodes: Mapping[str, Node[S, Outcome]]) -> None:
                 )
 
 
-def _reasoned(ignore: Ignore) -> Ignore:
+def _check_reasons(ignore: Ignore) -> Ignore:
     """Return a copy of the findings to ignore, after a check of their reasons.
 
     Raises:

@@ -102,11 +102,11 @@ def new_run(
     """
     reject_unknown_options(question, GraphQuestion, f"graph {graph.name!r}")
     _refuse_idle(terms, question)
-    given = cast("QuestionInput", _chosen({**question}, ConversationInput.__annotations__))
+    given = cast("QuestionInput", _options_named({**question}, ConversationInput.__annotations__))
     asked = question.get("prompt")
     if asked is None and question.get("messages") is None:
         asked = prompt or None
-    return _closing(start_run(terms, state, asked, given), terms)
+    return _close_after(start_run(terms, state, asked, given), terms)
 
 
 def resumed_run(
@@ -114,8 +114,8 @@ def resumed_run(
 ) -> RunStream[str, S]:
     """Return the stream of a resumed run; at its end the stream closes store and connections."""
     reject_unknown_options(given, GraphAnswers, f"graph {graph.name!r}")
-    answers = cast("AnswersInput", _chosen({**given}, AnswersInput.__annotations__))
-    return _closing(resume_run(terms, run, answers), terms)
+    answers = cast("AnswersInput", _options_named({**given}, AnswersInput.__annotations__))
+    return _close_after(resume_run(terms, run, answers), terms)
 
 
 def _refuse_idle(terms: RunTerms[Any], question: Mapping[str, object]) -> None:
@@ -136,7 +136,7 @@ def _refuse_idle(terms: RunTerms[Any], question: Mapping[str, object]) -> None:
         )
 
 
-def _closing(stream: RunStream[str, S], terms: RunTerms[S]) -> RunStream[str, S]:
+def _close_after(stream: RunStream[str, S], terms: RunTerms[S]) -> RunStream[str, S]:
     stream.on_over = partial(terms.aclose, shared=False)
     return stream
 
@@ -155,7 +155,7 @@ def graph_terms(
     if endless:
         raise endless_refusal(graph, endless)
     reject_unknown_options(options, _EveryOption, f"graph {graph.name!r}")
-    run_options = cast("RunOptions", _chosen({**options}, RunOptions.__annotations__))
+    run_options = cast("RunOptions", _options_named({**options}, RunOptions.__annotations__))
     read = Options.read(run_options)
     resources, callbacks = looked_up(graph, options.get("model"), options.get("callbacks"), read)
     return RunTerms(
@@ -170,9 +170,9 @@ def graph_terms(
 
 def passed_on(options: Mapping[str, object]) -> GraphOptions[Any]:
     """Select the options of a run that also apply to the graphs that the run starts by name."""
-    return cast("GraphOptions[Any]", _chosen(options, PASSED_ON))
+    return cast("GraphOptions[Any]", _options_named(options, PASSED_ON))
 
 
-def _chosen(options: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
+def _options_named(options: Mapping[str, object], names: Iterable[str]) -> dict[str, object]:
     """Return the options with these names, as a plain dict."""
     return {name: options[name] for name in names if name in options}

@@ -198,17 +198,17 @@ def hook_needs(given: Mapping[str, object]) -> Iterator[DepsNeed]:
         hook = given.get(option)
         for function in cast("Sequence[object]", hook if isinstance(hook, Sequence) else (hook,)):
             if callable(function):
-                yield _need(option, function, deps_wanted(function, context))
+                yield _need_of(option, function, deps_wanted(function, context))
     for option, place in LENT.items():
         function = given.get(option)
         if callable(function) and not (place and accepts(function, 1)):
-            yield _need(option, function, deps_wanted(function, None, place))
+            yield _need_of(option, function, deps_wanted(function, None, place))
     if isinstance(gate := given.get("gate"), Policy):
         for condition in gate.conditions.values():
-            yield _need("gate", condition, deps_wanted(condition, ToolContext, 1))
+            yield _need_of("gate", condition, deps_wanted(condition, ToolContext, 1))
 
 
-def _need(option: str, function: Callable[..., object], kind: object) -> DepsNeed:
+def _need_of(option: str, function: Callable[..., object], kind: object) -> DepsNeed:
     name = getattr(function, "__name__", type(function).__name__)
     return DepsNeed(f"`{option}` function {name!r}", kind)
 

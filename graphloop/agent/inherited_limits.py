@@ -115,23 +115,23 @@ def inherited_rules(
         try:
             found &= resolve_words(Rules((rule,)), names)
         except ConfigError as error:
-            problems.append(f"{_place(graph, rule)}{error}")
-    problems = problems or [problem for rule in found for problem in _unseen(rule, resources)]
+            problems.append(f"{_place_of(graph, rule)}{error}")
+    problems = problems or [problem for rule in found for problem in _unseen_tools(rule, resources)]
     if problems:
         raise ConfigError("\n".join(problems))
     return found.rules
 
 
-def _place(graph: NodeGraph[S], rule: TemporalRule) -> str:
+def _place_of(graph: NodeGraph[S], rule: TemporalRule) -> str:
     """Return the prefix `file:line: ` of a rule from a topology file; empty for other rules."""
     source = graph.source
     line = None if source is None else (source.rules or {}).get(describe_rule(rule))
     return "" if source is None or line is None else f"{source.file}:{line}: "
 
 
-def _unseen(rule: TemporalRule, resources: AgentResources) -> Iterator[str]:
+def _unseen_tools(rule: TemporalRule, resources: AgentResources) -> Iterator[str]:
     """Yield a problem text for each tool in a rule whose calls this run never sees."""
-    yield from _uncounted(rule, resources.given)
+    yield from _server_tools(rule, resources.given)
     _, *others = words_of(rule)
     servers = _run_by_servers(resources.given)
     for word in filter(None, others):
@@ -143,7 +143,7 @@ def _unseen(rule: TemporalRule, resources: AgentResources) -> Iterator[str]:
             )
 
 
-def _uncounted(rule: TemporalRule, tools: Iterable[ToolSpec]) -> Iterator[str]:
+def _server_tools(rule: TemporalRule, tools: Iterable[ToolSpec]) -> Iterator[str]:
     """Yield a problem text for each tool in a rule that the model's server runs itself."""
     what, *others = words_of(rule)
     servers = _run_by_servers(tools)
@@ -213,7 +213,7 @@ def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ..
     Raises:
         ConfigError: a rule of the run names a tool that the model's server runs.
     """
-    problems = [problem for rule in setup.watch for problem in _uncounted(rule, tools)]
+    problems = [problem for rule in setup.watch for problem in _server_tools(rule, tools)]
     if problems:
         raise ConfigError("\n".join(problems))
     return offered_below(tools, evolve(setup, watch=()))

@@ -119,13 +119,13 @@ class PendingTurn:
         Raises:
             ConfigError: a message has the wrong form, or a result answers none of the calls.
         """
-        self._check()
-        given = list(messages_of([_said(message) for message in messages]))
+        self._check_not_over()
+        given = list(messages_of([_as_steering(message) for message in messages]))
         if given and _is_same(given[0], self.message):
             given.pop(0)
         answers: dict[str, ToolResult] = {}
         while given and isinstance(first := given[0], ToolResult):
-            result = self._own(first, answers)
+            result = self._with_key(first, answers)
             answers[result.key] = result
             given.pop(0)
         for message in given:
@@ -148,7 +148,7 @@ class PendingTurn:
         Raises:
             ConfigError: the messages have the wrong form.
         """
-        self._check()
+        self._check_not_over()
         self._messages = repaired(messages_of(messages), keep_open=True).messages
 
     def set_params(
@@ -163,7 +163,7 @@ class PendingTurn:
         Raises:
             ConfigError: an option is invalid, or cannot change during a run.
         """
-        self._check()
+        self._check_not_over()
         setup = self._setup
         if settings:
             setup = evolve(setup, settings=_settings_with(setup.settings, settings))
@@ -182,9 +182,9 @@ class PendingTurn:
         Raises:
             ConfigError: the turn has no call with this key.
         """
-        self._check()
+        self._check_not_over()
         for key, value in results.items():
-            self._results[key] = self._result(key, value)
+            self._results[key] = self._make_result(key, value)
 
     def skip_tools(self, reason: str = SKIPPED) -> None:
         """Answer each call that has no result yet as not run; the model reads `reason`.
@@ -192,7 +192,7 @@ class PendingTurn:
         Raises:
             ConfigError: the tools have started, and their results are not known yet.
         """
-        self._check()
+        self._check_not_over()
         if self._begun and self._ran is None and self._messages is None:
             raise ConfigError(
                 "skip_tools comes too late: the turn's tools have begun. Fix: go on with them by "
@@ -201,9 +201,9 @@ class PendingTurn:
         ran = {result.key for result in self._ran or ()}
         for key in self.calls:
             if key not in ran and key not in self._results:
-                self._results[key] = self._result(key, ToolOutcome(reason, "not_run"))
+                self._results[key] = self._make_result(key, ToolOutcome(reason, "not_run"))
         if self._messages is not None:
-            self._messages = _skipped(self._messages, self._calls, reason)
+            self._messages = _skip_open_calls(self._messages, self._calls, reason)
 
     async def generate_tool_response(self) -> tuple[ToolResult, ...] | None:
         """Run the turn's tools now and return their results; None if the turn calls no tool.
@@ -216,7 +216,7 @@ class PendingTurn:
         too. The next call of this method, or the next turn, runs a cancelled tool again if its
         effect policy allows a second run. Otherwise the model reads that the outcome is unknown.
         """
-        self._check()
+        self._check_not_over()
         async with self._running:
             if self._ran is None and self._calls and self._messages is None and not self._over:
                 self._begun = True
@@ -243,11 +243,11 @@ class PendingTurn:
         """Refuse later changes with the message `why`; the first message given stays."""
         self._over = self._over or why
 
-    def _check(self) -> None:
+    def _check_not_over(self) -> None:
         if self._over:
             raise ConfigError(self._over)
 
-    def _own(self, result: ToolResult, answered: Mapping[str, ToolResult]) -> ToolResult:
+    def _with_key(self, result: ToolResult, answered: Mapping[str, ToolResult]) -> ToolResult:
         """Return the result with the key of its call: the first unanswered call with that id."""
         waiting = {key: call for key, call in self.calls.items() if key not in answered}
         own = waiting.get(result.key)
@@ -262,7 +262,7 @@ class PendingTurn:
             "Fix: leave the result out, or give the whole conversation to `replace_messages`."
         )
 
-    def _result(self, key: str, value: object) -> ToolResult:
+    def _make_result(self, key: str, value: object) -> ToolResult:
         call = self.calls.get(key)
         if call is None:
             raise ConfigError(
@@ -277,7 +277,7 @@ class PendingTurn:
         return ToolResult(key, call.id, call.name, told, status, outcome.data)
 
 
-def _said(message: MessageInput | str) -> MessageInput:
+def _as_steering(message: MessageInput | str) -> MessageInput:
     return UserMessage(message, origin="steering") if isinstance(message, str) else message
 
 
@@ -286,7 +286,7 @@ def _is_same(given: Message, own: AssistantMessage) -> bool:
     return isinstance(given, AssistantMessage) and given.parts == own.parts
 
 
-def _skipped(
+def _skip_open_calls(
     messages: tuple[Message, ...], own: tuple[ToolCall, ...], reason: str
 ) -> tuple[Message, ...]:
     """Answer the open calls of a conversation as not run, unless they are the calls in `own`."""

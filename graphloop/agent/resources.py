@@ -141,8 +141,8 @@ class AgentResources:
         """
         options, first = self._options, next(iter(self.models), None)
         label = model if isinstance(model, str) else ""
-        same = first is None or (label and _prefix(label) == _prefix(first))
-        over_http = first is None or (label and _prefix(label) != "script")
+        same = first is None or (label and _service_of(label) == _service_of(first))
+        over_http = first is None or (label and _service_of(label) != "script")
         names = (*(TO_SERVICE if same else ()), *(BY_REQUEST if over_http else ()))
         given = {name: options.given[name] for name in names if name in options.given}
         access = cast("Access", given)
@@ -179,7 +179,11 @@ class AgentResources:
             changed.models[model.label] = model
         access = {name: given[name] for name in REQUEST_OPTIONS if given.get(name) is not None}
         if access:
-            own = [label for label in changed.models if _prefix(label) == _prefix(changed.label)]
+            own = [
+                label
+                for label in changed.models
+                if _service_of(label) == _service_of(changed.label)
+            ]
             for label in own:
                 changed.models[label] = accessed(changed.models[label], access)
         return changed
@@ -351,13 +355,13 @@ def screens_of(
                 "one of the functions or agents"
             )
         if isinstance(screen, NamedAgent):
-            agents[name] = _guard(screen, asked)
+            agents[name] = _guard_plan(screen, asked)
         else:
             functions[f"{SCREEN}:{name}"] = screens.screen_callback(screen)
     return functions, agents
 
 
-def _guard(agent: NamedAgent, asked: Mapping[str, object]) -> AgentPlan:
+def _guard_plan(agent: NamedAgent, asked: Mapping[str, object]) -> AgentPlan:
     """Return the plan of an agent that screens.
 
     Raises:
@@ -372,7 +376,7 @@ def _guard(agent: NamedAgent, asked: Mapping[str, object]) -> AgentPlan:
     return plan
 
 
-def _prefix(label: str) -> str:
+def _service_of(label: str) -> str:
     return label.partition(":")[0]
 
 

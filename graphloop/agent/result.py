@@ -133,7 +133,7 @@ class RunResult(Struct, Generic[OutputT_co, S], frozen=True):
 
         The unfinished turn has the results so far, and has the same index after a resume.
         """
-        return (*self.run.record.steps, *self._open)
+        return (*self.run.record.steps, *self._open_turn)
 
     @property
     def text(self) -> str:
@@ -157,7 +157,7 @@ class RunResult(Struct, Generic[OutputT_co, S], frozen=True):
 
         The messages of a parked run end with the reply whose calls wait, and the results so far.
         """
-        pending = [message for step in self._open for message in step.messages]
+        pending = [message for step in self._open_turn for message in step.messages]
         return (*self.run.record.added, *pending)
 
     @property
@@ -173,7 +173,7 @@ class RunResult(Struct, Generic[OutputT_co, S], frozen=True):
         return tuple(self.run.messages[-len(said) :]) if blocked else said
 
     @property
-    def _open(self) -> tuple[StepResult, ...]:
+    def _open_turn(self) -> tuple[StepResult, ...]:
         """The unfinished turn of a parked run, in a tuple that is empty for other runs."""
         turn, reply = self.run.turn, self.run.turn.reply
         if self.run.ended or reply is None or turn.dropped or turn.number < 0:

@@ -92,9 +92,9 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
                 f"{path!r} of run {root!r}."
             )
     if run.ended and (answers.approvals or answers.tool_results):
-        raise ConfigError(f"run {run.id!r} takes no answers: {_over(run)}")
+        raise ConfigError(f"run {run.id!r} takes no answers: {_is_over_text(run)}")
     _check_resumable(run, ports)
-    tree, toolboxes = await _tree(run, ports)
+    tree, toolboxes = await _load_tree(run, ports)
     below = tree.descendants
     asked = {one.key: one.kind for one in pending_of(run, below, None, path_of(run.id))}
     if ports.elsewhere is not None:
@@ -110,10 +110,10 @@ async def resumption(run: Run[S], ports: Ports[S], answers: Answers) -> Resumpti
             await ports.store.post(run.id, key, uuid4().hex, data)
         posted = await ports.store.posted(run.id)
         if ports.elsewhere is not None:
-            await _forward(tree, posted, ports.elsewhere)
+            await _forward_answers(tree, posted, ports.elsewhere)
         answers = Answers.of_posts(posted)
         tree = evolve(tree, seen=len(posted))
-    return with_commands(_answered(tree, answers, toolboxes, ports), posted, ports.clock())
+    return with_commands(_answer_tree(tree, answers, toolboxes, ports), posted, ports.clock())
 
 
 async def child_resumption(
@@ -139,7 +139,7 @@ async def child_resumption(
     events, is_awaited = await ports.store.load(run_id.partition("/")[0]), True
     for key in path_of(run_id):
         start = _start_of(graph, events, key)
-        opened = _opened(start.effect, start.parent, ports)
+        opened = _open_child(start.effect, start.parent, ports)
         graph, ports, is_awaited = opened.graph, opened.ports, is_awaited and start.is_awaited
         events = await ports.store.load(opened.run_id)
     assert opened is not None, "the id of a child run has a path"
@@ -175,11 +175,13 @@ def _start_of(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> _Star
     )
 
 
-async def _forward(tree: Resumption[Any], posted: Mapping[str, str], elsewhere: Elsewhere) -> None:
+async def _forward_answers(
+    tree: Resumption[Any], posted: Mapping[str, str], elsewhere: Elsewhere
+) -> None:
     """Put each answer to a placed child run, or to one below it, into the child's mailbox."""
     for child in tree.children.values():
         if not child.is_placed:
-            await _forward(child, posted, elsewhere)
+            await _forward_answers(child, posted, elsewhere)
             continue
         run_id, below = child.run.id, child.descendants
         asked = {one.key for one in pending_of(child.run, below, None, path_of(run_id))}
@@ -200,11 +202,11 @@ async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:
         return
     run, later = state_after(graph, events), "it waits further on. Fix: use its id or latest result"
     raise ConfigError(
-        f"run {run.id!r} was resumed from this result before: {_over(run) if run.ended else later}"
+        f"run {run.id!r} was resumed from this result before: {_is_over_text(run) if run.ended else later}"
     )
 
 
-def _over(run: Run[Any]) -> str:
+def _is_over_text(run: Run[Any]) -> str:
     how = run.ending.reason.value if run.ending is not None else "ended"
     return (
         f"it is over ({how}). To go on with the conversation, start a run with "
@@ -261,38 +263,40 @@ async def refuse_edits(run: Run[S], ports: Ports[S], answers: Answers) -> None:
         ConfigError: edited arguments are invalid; the message names the approval and the mistake.
         StoreError: a journal cannot be read.
     """
-    tree, toolboxes = await _tree(run, ports)
+    tree, toolboxes = await _load_tree(run, ports)
     for each in (run, *tree.descendants.values()):
         answers.refuse_bad_edits(each, toolboxes[each.id])
 
 
 async def waiting(run: Run[S], ports: Ports[S]) -> tuple[Pending, ...]:
     """Return the pending questions of a run and its child runs, read from their journals."""
-    tree, _ = await _tree(run, ports)
+    tree, _ = await _load_tree(run, ports)
     return tuple(pending_of(run, tree.descendants, ports.secret))
 
 
-async def _tree(run: Run[Any], ports: Ports[Any]) -> tuple[Resumption[Any], dict[str, Toolbox]]:
+async def _load_tree(
+    run: Run[Any], ports: Ports[Any]
+) -> tuple[Resumption[Any], dict[str, Toolbox]]:
     """Load the started child runs of a run at any depth, and the toolbox of each run by run id."""
     children: dict[str, Resumption[Any]] = {}
     toolboxes = {run.id: ports.toolbox}
     for effect in run.pending.values():
         if not isinstance(effect, StartRun):
             continue
-        opened = _opened(effect, run, ports)
+        opened = _open_child(effect, run, ports)
         try:
             events = await ports.store.load(opened.run_id)
         except UnknownRun:
             continue
         below = state_after(opened.graph, events)
         _check_resumable(below, opened.ports)
-        child, boxes = await _tree(below, opened.ports)
+        child, boxes = await _load_tree(below, opened.ports)
         children[effect.key] = evolve(child, is_placed=opened.is_placed)
         toolboxes |= boxes
     return Resumption(run, (), children), toolboxes
 
 
-def _opened(effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
+def _open_child(effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
     """Return the child run that an effect of a run starts or has started.
 
     Raises:
@@ -307,13 +311,13 @@ def _opened(effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]
     return plan.open(effect, run, ports)
 
 
-def _answered(
+def _answer_tree(
     tree: Resumption[Any], answers: Answers, toolboxes: Mapping[str, Toolbox], ports: Ports[Any]
 ) -> Resumption[Any]:
     run = tree.run
     events = tuple(answers.events(run, toolboxes[run.id], ports.secret, ports.clock))
     children = {
-        key: _answered(child, answers, toolboxes, ports) for key, child in tree.children.items()
+        key: _answer_tree(child, answers, toolboxes, ports) for key, child in tree.children.items()
     }
     return evolve(tree, answers=events, children=children)
 

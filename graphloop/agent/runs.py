@@ -106,7 +106,7 @@ class Runs(Generic[O_co, S]):
         Raises:
             ConfigError: the store keeps no catalog.
         """
-        async with self._opened() as store:
+        async with self._open_store() as store:
             if not isinstance(store, Catalog):
                 raise ConfigError(
                     f"{type(store).__name__} keeps no catalog of its runs. Fix: keep them in a "
@@ -124,7 +124,7 @@ class Runs(Generic[O_co, S]):
             ConfigError: the run is not parked, or the store keeps no questions and there is no
                 agent to compute them.
         """
-        async with self._opened() as store:
+        async with self._open_store() as store:
             return await StoredRuns(store, self._terms).pending(run_id)
 
     async def waiting(self, run_id: str) -> Questions:
@@ -138,7 +138,7 @@ class Runs(Generic[O_co, S]):
             ConfigError: there is no agent, or the agent lacks a model or tool of the run.
         """
         terms = self._agents_terms(run_id)
-        async with self._opened() as store:
+        async with self._open_store() as store:
             run = state_after(terms.graph, await store.load(run_id))
             return await waiting(run, terms.ports(store))
 
@@ -166,7 +166,7 @@ class Runs(Generic[O_co, S]):
                 answer is not a decision, is too late, or has arguments that the tool refuses.
             UnknownRun: there is no such run.
         """
-        async with self._opened() as store:
+        async with self._open_store() as store:
             return await StoredRuns(store, self._terms).approve(run_id, key, answer)
 
     async def decline(self, run_id: str, key: str, reason: str = "") -> Posted:
@@ -192,7 +192,7 @@ class Runs(Generic[O_co, S]):
             raise ConfigError("a replay: expected the runs' graph, found none. Fix: Runs(…, graph)")
         if not isinstance(run, str):
             return state_after(self._graph, run, upto)
-        async with self._opened() as store:
+        async with self._open_store() as store:
             return state_after(self._graph, await store.load(run), upto)
 
     async def misfit(self, run_id: str) -> int:
@@ -203,7 +203,7 @@ class Runs(Generic[O_co, S]):
             ConfigError: there is no agent.
         """
         terms = self._agents_terms(run_id)
-        async with self._opened() as store:
+        async with self._open_store() as store:
             return first_misfit(terms.graph, await store.load(run_id), terms.ports(store))
 
     async def fork(
@@ -224,7 +224,7 @@ class Runs(Generic[O_co, S]):
             ConfigError: the copy would use an approval without `share_approvals`, or the run has
                 child runs and this object was made without a graph.
         """
-        async with self._opened() as store:
+        async with self._open_store() as store:
             return await stores.fork_run(
                 self._graph, store, run_id, at, new_id, share=share_approvals
             )
@@ -259,7 +259,7 @@ class Runs(Generic[O_co, S]):
                 for such a place, or the run id has another question.
         """
         started = await first_event(self._agents_terms("to submit"), prompt, question)
-        async with self._opened() as store:
+        async with self._open_store() as store:
             await stores.enlist(store, started, Submission(tenant, priority, deadline_s, queue))
         return started.run_id
 
@@ -270,8 +270,8 @@ class Runs(Generic[O_co, S]):
             StoreError: there is no such run, or its journal cannot be read.
             ConfigError: an answer names a call that is not pending, or there is no agent.
         """
-        async with self._opened() as store:
-            return await self._resumed(store, run_id, answers).result()
+        async with self._open_store() as store:
+            return await self._resume_with(store, run_id, answers).result()
 
     def resume_stream(
         self, run_id: str, **answers: Unpack[AnswersInput[Any]]
@@ -281,11 +281,11 @@ class Runs(Generic[O_co, S]):
         Raises:
             ConfigError: there is no agent.
         """
-        given = self._given()
+        given = self._given_store()
         if not isinstance(given, str | Path):
-            return self._resumed(given, run_id, answers)
+            return self._resume_with(given, run_id, answers)
         store = stores.open_store(given)
-        stream = self._resumed(store, run_id, answers)
+        stream = self._resume_with(store, run_id, answers)
         if isinstance(store, Closes):
             stream.on_over = store.aclose
         return stream
@@ -297,12 +297,12 @@ class Runs(Generic[O_co, S]):
             StoreError: there is no such run, or its journal cannot be read.
             ConfigError: there is no agent.
         """
-        async with self._opened() as store:
-            stream = self._resumed(store, run_id, {}, ends=True)
+        async with self._open_store() as store:
+            stream = self._resume_with(store, run_id, {}, ends=True)
             stream.abort(reason)
             return await stream.result()
 
-    def _resumed(
+    def _resume_with(
         self, store: Store, run_id: str, answers: AnswersInput[Any], *, ends: bool = False
     ) -> RunStream[O_co, S]:
         return resume_run(self.terms_in(store, run_id), run_id, answers, ends=ends)
@@ -324,7 +324,7 @@ class Runs(Generic[O_co, S]):
             )
         return self._terms
 
-    def _given(self) -> StoreInput:
+    def _given_store(self) -> StoreInput:
         given = self._store
         if given is None and self._terms is not None:
             given = self._terms.shared.stored()
@@ -333,8 +333,8 @@ class Runs(Generic[O_co, S]):
         return given
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncGenerator[Store]:
-        given = self._given()
+    async def _open_store(self) -> AsyncGenerator[Store]:
+        given = self._given_store()
         if not isinstance(given, str | Path):
             yield given
             return

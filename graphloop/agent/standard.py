@@ -80,7 +80,7 @@ def agent_terms(
         ConfigError: an option, the model or a tool is not valid.
     """
     reject_unknown_options(given, EveryAgentOption, "an agent")
-    kept = _kept(given)
+    kept = _copy_options(given)
     options = Options.read(kept)
     if options.agents:
         raise ConfigError(
@@ -102,7 +102,7 @@ def agent_terms(
         if final.tool is not None:
             resources.answer_by(final.tool)
     conditions, predicates = stop_input(options.stop_when)
-    nodes = _nodes(options, resources, fallbacks, conditions, has_predicates=bool(predicates))
+    nodes = _make_nodes(options, resources, fallbacks, conditions, has_predicates=bool(predicates))
     if screens or guards:
         nodes = _with_screen(nodes, tuple(screens), tuple(guards), options)
     graph: Graph[None] = Graph(options.name, nodes.start, standard_edges(nodes))
@@ -142,13 +142,17 @@ def merged_options(
     before: dict[str, object] = {**kept}
     if now is not None and now is not model:
         ready = not isinstance(now, str) or now.startswith("script:")
-        same = isinstance(model, str) and isinstance(now, str) and _service(model) == _service(now)
+        same = (
+            isinstance(model, str)
+            and isinstance(now, str)
+            and _service_of(model) == _service_of(now)
+        )
         for name in (*TO_SERVICE, *BY_REQUEST) if ready else () if same else TO_SERVICE:
             before.pop(name, None)
     return now or model, cast("EveryAgentOption[Any]", {**before, **changes})
 
 
-def _service(model: str) -> str:
+def _service_of(model: str) -> str:
     return model.partition(":")[0]
 
 
@@ -191,10 +195,10 @@ def _call_terms(
                 known.clear()
             known[limit] = terms
         terms = known[limit]
-    return _changed(terms, own, Options.read(options), given, cast("int", most))
+    return _with_call_options(terms, own, Options.read(options), given, cast("int", most))
 
 
-def _changed(
+def _with_call_options(
     terms: RunTerms[None],
     own: RunTerms[None],
     options: Options,
@@ -220,7 +224,7 @@ def _changed(
     )
 
 
-def _kept(given: EveryAgentOption) -> EveryAgentOption:
+def _copy_options(given: EveryAgentOption) -> EveryAgentOption:
     """Return a copy of the options and of their `tools`, so that later changes have no effect."""
     kept = given.copy()
     tools = given.get("tools")
@@ -231,7 +235,7 @@ def _kept(given: EveryAgentOption) -> EveryAgentOption:
     return kept
 
 
-def _nodes(
+def _make_nodes(
     options: Options,
     resources: AgentResources,
     fallbacks: tuple[str, ...],
@@ -242,7 +246,7 @@ def _nodes(
     """Return the nodes of the standard loop, with parameters from the agent's options."""
     _refuse_idle(options, resources, conditions)
     gate, active = options.gate, options.active_tools
-    compaction = _compaction(options.compaction, resources, fallbacks)
+    compaction = _make_compaction(options.compaction, resources, fallbacks)
     specs, hold = resources.toolbox.specs, not options.run_ungated
     if active is not None:
         active = active_names(active, specs, resources)
@@ -258,7 +262,7 @@ def _nodes(
         ModelCall(fallbacks=fallbacks),
         Gate(rules=() if gate is None else (*resources.allowed, *gate.rules), hold=hold),
         Execute(concurrency=options.max_tool_concurrency, hold=hold),
-        Verify(_checks(options)),
+        Verify(_answer_checks(options)),
         StopCheck(
             max_steps=options.max_steps,
             max_tool_errors=options.max_consecutive_tool_errors,
@@ -339,7 +343,7 @@ def _tool_choice(
     return choice
 
 
-def _compaction(
+def _make_compaction(
     compaction: Compaction | None, resources: AgentResources, fallbacks: Sequence[str]
 ) -> Compaction | None:
     """Return the compaction with a context window, and add its summary model to the runs' models.
@@ -356,7 +360,7 @@ def _compaction(
     return evolve(compaction, summary_model=resources.add_model(compaction.summary_model))
 
 
-def _checks(options: Options) -> tuple[AnswerCheck, ...]:
+def _answer_checks(options: Options) -> tuple[AnswerCheck, ...]:
     """Return the checks of the final answer in order: `output_type`, `done_when`, `verify`."""
     for option, needed in LONE.items():
         if option in options.given and options.given.get(needed) is None:

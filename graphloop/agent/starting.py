@@ -79,8 +79,8 @@ def start_run(
     """
     if OVERRIDES.get() is not None or not question.keys() <= QUESTION:
         terms, question = for_call(terms, question, attended=attended)
-    # `_read` returns an error, which the stream then shows like every failure.
-    read = _read(terms, prompt, question)
+    # `_read_input` returns an error, which the stream then shows like every failure.
+    read = _read_input(terms, prompt, question)
 
     async def open_run() -> RunHandle[S]:
         if isinstance(read, ConfigError):
@@ -88,7 +88,7 @@ def start_run(
         messages, warnings, handed = read
         deps, said = question.get("deps"), terms.options.instructions
         if messages and callable(said):
-            messages, said = await _instructed(terms, messages, deps)
+            messages, said = await _with_instructions(terms, messages, deps)
         store, is_stored = terms.shared.store(), terms.shared.is_given
         run_id = question.get("run_id")
         if run_id is None and handed is not None and is_stored:
@@ -126,7 +126,7 @@ async def first_event(
     """
     if OVERRIDES.get() is not None or not question.keys() <= QUESTION:
         terms, question = for_call(terms, question)
-    read = _read(terms, prompt, question)
+    read = _read_input(terms, prompt, question)
     if isinstance(read, ConfigError):
         raise read
     messages, _, handed = read
@@ -136,7 +136,7 @@ async def first_event(
             "start the run with `generate`."
         )
     if messages and callable(terms.options.instructions):
-        messages, _ = await _instructed(terms, messages, question.get("deps"))
+        messages, _ = await _with_instructions(terms, messages, question.get("deps"))
     if terms.state_type is not None:
         terms.check_state(None, kept=True)
     run_id = question.get("run_id") or urandom(16).hex()
@@ -145,7 +145,7 @@ async def first_event(
     )
 
 
-async def _instructed(
+async def _with_instructions(
     terms: RunTerms[Any], messages: History[Message], deps: object
 ) -> tuple[History[Message], str | None]:
     """Ask the function for the instructions; return the first messages with them, and the text."""
@@ -300,7 +300,7 @@ def _for_resume(
     return terms.for_call(given), cast("AnswersInput[Any]", asked)
 
 
-def _read(
+def _read_input(
     terms: RunTerms[Any], prompt: PromptInput | None, question: QuestionInput[Any]
 ) -> tuple[History[Message], tuple[str, ...], ConversationAnswers | None] | ConfigError:
     """Return the first messages, the findings of their repair, and the answers to open calls.

@@ -77,7 +77,7 @@ class RunStream(Generic[OutputT_co, S]):
     @property
     def full_stream(self) -> AsyncIterator[Part]:
         """All parts from the first to `finish` or `error`; iterating it never raises."""
-        return self._look()
+        return self._deltas_directly()
 
     @property
     def text_stream(self) -> AsyncIterator[str]:
@@ -85,7 +85,7 @@ class RunStream(Generic[OutputT_co, S]):
 
         Raises: the error of `result`, after the last delta.
         """
-        return texts_of(self._look())
+        return texts_of(self._deltas_directly())
 
     @property
     def object_stream(self) -> AsyncIterator[object]:
@@ -99,7 +99,7 @@ class RunStream(Generic[OutputT_co, S]):
         """
         if not self._has_objects:
             raise ConfigError("`object_stream` shows an answer with an `output_type`: give one")
-        return self._answers()
+        return self._final_values()
 
     @property
     def run(self) -> Run[S] | None:
@@ -161,7 +161,7 @@ class RunStream(Generic[OutputT_co, S]):
         Raises:
             ConfigError: the message is no prompt, or the stream has ended.
         """
-        said = self._said("steer", message, "steering")
+        said = self._steering_message("steer", message, "steering")
         self._tell(lambda driver: driver.queue(said, follow_up=False, signal_id=signal_id))
 
     def follow_up(self, message: PromptInput, *, signal_id: str = "") -> None:
@@ -178,7 +178,7 @@ class RunStream(Generic[OutputT_co, S]):
                 "`follow_up` has no effect: no node of the graph leaves by FollowUp. "
                 "Lead final answers to a Verify()"
             )
-        said = self._said("follow_up", message, "follow_up")
+        said = self._steering_message("follow_up", message, "follow_up")
         self._tell(lambda driver: driver.queue(said, follow_up=True, signal_id=signal_id))
 
     async def go_on(
@@ -204,7 +204,7 @@ class RunStream(Generic[OutputT_co, S]):
                 for part in self._parts[known:]:
                     self._warn(*await inform("on_part", on_part, part))
 
-    def _said(self, name: str, message: PromptInput, origin: str) -> UserMessage:
+    def _steering_message(self, name: str, message: PromptInput, origin: str) -> UserMessage:
         said = asked_message(message, name)
         if self._over or self._closed or (self._opened and self._opened.driver.ignores_messages):
             raise ConfigError(
@@ -237,7 +237,7 @@ class RunStream(Generic[OutputT_co, S]):
             if self._rests is not None:
                 self._rests.set()
 
-    async def _look(self) -> AsyncGenerator[Part, None]:
+    async def _deltas_directly(self) -> AsyncGenerator[Part, None]:
         at, parts, me = 0, self._parts, object()
         while True:
             if at < len(parts):
@@ -256,14 +256,14 @@ class RunStream(Generic[OutputT_co, S]):
                         await self._pull(at)
                         break
                     if type(said) not in DELTAS:
-                        said = await self._heard(flight, said)
+                        said = await self._delta_after_wait(flight, said)
                         if said is None:
                             break
                     parts.append(said)
                     at += 1
                     yield said
 
-    async def _heard(self, flight: InFlight[S], said: object) -> Delta | None:
+    async def _delta_after_wait(self, flight: InFlight[S], said: object) -> Delta | None:
         """Return the delta that a model gives after a wait; None if there is no such delta."""
         self._driven = True
         try:
@@ -279,8 +279,8 @@ class RunStream(Generic[OutputT_co, S]):
             self._parts += self._view.show(delta)
         return delta if is_delta(delta) else None
 
-    async def _answers(self) -> AsyncGenerator[object, None]:
-        async for part in self._look():
+    async def _final_values(self) -> AsyncGenerator[object, None]:
+        async for part in self._deltas_directly():
             if isinstance(part, ObjectDelta):
                 yield part.object
         if (result := await self.result()).end_reason is EndReason.COMPLETED:

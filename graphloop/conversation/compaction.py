@@ -178,13 +178,13 @@ def protected(messages: Sequence[Message], keep_recent_turns: int) -> frozenset[
     kept = {at for at, message in enumerate(every) if isinstance(message, SystemMessage)}
     kept.update(range(turns[-keep_recent_turns], len(every)))
     kept.update(asked[:1])
-    kept.update(_question(every, asked))
+    kept.update(_question_places(every, asked))
     return frozenset(_with_results(every, kept))
 
 
 def prune_media(messages: Sequence[Message], keep: int) -> tuple[Message, ...]:
     """Return the messages with a short note in place of each old picture, document or sound."""
-    return _changed(messages, keep, without_media)
+    return _change_parts(messages, keep, without_media)
 
 
 def prune_tool_results(messages: Sequence[Message], keep: int) -> tuple[Message, ...]:
@@ -193,12 +193,12 @@ def prune_tool_results(messages: Sequence[Message], keep: int) -> tuple[Message,
     The note states the length of the result. A result that is already a note, or not longer than a
     note, stays the same object.
     """
-    return _changed(messages, keep, _without_content)
+    return _change_parts(messages, keep, _without_content)
 
 
 def prune_reasoning(messages: Sequence[Message], keep: int) -> tuple[Message, ...]:
     """Return the messages without the reasoning of old turns."""
-    return _changed(messages, keep, _without_reasoning)
+    return _change_parts(messages, keep, _without_reasoning)
 
 
 def prune(
@@ -287,7 +287,7 @@ def _check_layers(layers: Sequence[str]) -> None:
         )
 
 
-def _question(every: tuple[Message, ...], asked: Sequence[int]) -> set[int]:
+def _question_places(every: tuple[Message, ...], asked: Sequence[int]) -> set[int]:
     """Return the indices of a person's latest user messages, which follow each other.
 
     These messages may be far back in a long conversation, but still have no final answer.
@@ -313,7 +313,7 @@ def _with_results(every: tuple[Message, ...], kept: set[int]) -> set[int]:
     return whole
 
 
-def _changed(
+def _change_parts(
     messages: Sequence[Message], keep: int, change: Callable[[Message], Message]
 ) -> tuple[Message, ...]:
     kept = protected(messages, keep)
@@ -331,13 +331,13 @@ def without_media(message: Message) -> Message:
             rest = evolve(message, parts=left)
             return message if len(left) == len(parts) or rest.is_blank else rest
         case UserMessage(content=tuple() as content) | ToolResult(content=tuple() as content):
-            noted = tuple([_noted(part) for part in content])
+            noted = tuple([_with_note(part) for part in content])
             return message if noted == content else evolve(message, content=noted)
         case _:
             return message
 
 
-def _noted(part: UserPart) -> UserPart:
+def _with_note(part: UserPart) -> UserPart:
     if not isinstance(part, MediaPart):
         return part
     note = TextPart(f"[pruned: {part.label}]")
@@ -364,7 +364,7 @@ def _without_reasoning(message: Message) -> Message:
     return message if len(parts) == len(message.parts) or rest.is_blank else rest
 
 
-def _same(messages: Sequence[Message], _: int) -> tuple[Message, ...]:
+def _unchanged(messages: Sequence[Message], _: int) -> tuple[Message, ...]:
     return tuple(messages)
 
 
@@ -372,5 +372,5 @@ _PRUNERS: dict[Layer, Callable[[Sequence[Message], int], tuple[Message, ...]]] =
     "prune_media": prune_media,
     "prune_tool_results": prune_tool_results,
     "prune_reasoning": prune_reasoning,
-    "summarize": _same,
+    "summarize": _unchanged,
 }

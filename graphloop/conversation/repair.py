@@ -62,7 +62,7 @@ def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaire
     came = _results_by_turn(history)
     open_turn = _open_turn(history) if keep_open else None
     slots = {
-        turn: _slots(message.calls, came[turn])
+        turn: _result_slots(message.calls, came[turn])
         for turn, message in enumerate(history)
         if turn in came and isinstance(message, AssistantMessage)
     }
@@ -72,14 +72,16 @@ def repaired(messages: Sequence[Message], *, keep_open: bool = False) -> Repaire
     previous = -1
     for index, message in enumerate(history):
         if isinstance(message, ToolResult):
-            findings.extend(_strayed(index, message, homes.get(index), previous))
+            findings.extend(_stray_findings(index, message, homes.get(index), previous))
             continue
         previous = index
         paired.append(message)
         if isinstance(message, AssistantMessage) and index in slots:
             filled = slots[index]
-            paired.extend(_answers(message, filled, came[index], keep_open=index == open_turn))
-            findings.extend(_gaps(index, message, filled, keep_open=index == open_turn))
+            paired.extend(
+                _answers_in_order(message, filled, came[index], keep_open=index == open_turn)
+            )
+            findings.extend(_gap_findings(index, message, filled, keep_open=index == open_turn))
     return Repaired(tuple(paired) if findings else history, tuple(findings))
 
 
@@ -99,7 +101,7 @@ def open_calls(messages: Sequence[Message]) -> tuple[tuple[int, ToolCall], ...]:
         for at in range(turn + 1, len(messages))
         if isinstance(result := messages[at], ToolResult) and result.call_id in ids
     }
-    filled = _slots(message.calls, results)
+    filled = _result_slots(message.calls, results)
     return tuple([(place, message.calls[place]) for place, at in enumerate(filled) if at is None])
 
 
@@ -145,7 +147,7 @@ def _results_by_turn(history: Sequence[Message]) -> dict[int, dict[int, ToolResu
     return came
 
 
-def _slots(calls: Sequence[ToolCall], results: Results) -> Slots:
+def _result_slots(calls: Sequence[ToolCall], results: Results) -> Slots:
     """Return, for each call of a turn, the index of its result in the history, or None."""
     slots: list[int | None] = [None] * len(calls)
     wanted: dict[str, list[int]] = {}
@@ -197,7 +199,7 @@ def _places_by_name(
     return named
 
 
-def _answers(
+def _answers_in_order(
     message: AssistantMessage, filled: Slots, results: Results, *, keep_open: bool
 ) -> Iterator[ToolResult]:
     """Yield a turn's results in call order; a missing result is `unknown` unless `keep_open`."""
@@ -208,20 +210,24 @@ def _answers(
             yield ToolResult("", call.id, call.name, UNKNOWN, "unknown")
 
 
-def _gaps(turn: int, message: AssistantMessage, filled: Slots, *, keep_open: bool) -> Iterator[str]:
+def _gap_findings(
+    turn: int, message: AssistantMessage, filled: Slots, *, keep_open: bool
+) -> Iterator[str]:
     """Yield a finding for each missing result of a turn, and one for a wrong order."""
     for place, (call, at) in enumerate(zip(message.calls, filled, strict=True)):
         if at is None and not keep_open:
-            finding = f"messages[{turn}]: call {place} ({_named(call.name, call.id)})"
+            finding = f"messages[{turn}]: call {place} ({_name_call(call.name, call.id)})"
             yield f"{finding} has no result; it is answered as unknown"
     came = [at for at in filled if at is not None]
     if came != sorted(came):
         yield f"messages[{turn}]: the results of its calls are not in their order; they are sorted"
 
 
-def _strayed(index: int, result: ToolResult, home: int | None, previous: int) -> Iterator[str]:
+def _stray_findings(
+    index: int, result: ToolResult, home: int | None, previous: int
+) -> Iterator[str]:
     """Yield a finding about a result that has no call, or does not follow its call's turn."""
-    finding = f"messages[{index}]: a result ({_named(result.name, result.call_id)})"
+    finding = f"messages[{index}]: a result ({_name_call(result.name, result.call_id)})"
     if home is None:
         yield f"{finding} that no call is waiting for; it is dropped"
     elif home != previous:
@@ -229,5 +235,5 @@ def _strayed(index: int, result: ToolResult, home: int | None, previous: int) ->
         yield f"{finding} came {place}; it is moved to its call in messages[{home}]"
 
 
-def _named(name: str, call_id: str) -> str:
+def _name_call(name: str, call_id: str) -> str:
     return f"tool {name!r}, id {call_id!r}"

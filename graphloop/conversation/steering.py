@@ -123,11 +123,13 @@ def withhold(run: Run[S], node: str) -> Run[S]:
 def steered(run: Run[S], event: Steered) -> Run[S]:
     """Return the run with the caller's changes applied: setup, results, messages and notes."""
     if event.setup is not None:
-        run = evolve(run, setup=_within(run.setup, event.setup))
+        run = evolve(run, setup=_allowed_changes(run.setup, event.setup))
     if event.results:
-        run = evolve(run, turn=_overridden(run, event.results))
+        run = evolve(run, turn=_override_results(run, event.results))
     if event.messages is not None:
-        run = _replaced(run, event.messages, keep_open=not (event.append or run.turn.notes))
+        run = _replace_conversation(
+            run, event.messages, keep_open=not (event.append or run.turn.notes)
+        )
     return evolve(run, turn=evolve(run.turn, notes=(*run.turn.notes, *event.append)))
 
 
@@ -164,7 +166,7 @@ def adopt_open_calls(run: Run[S], messages: Sequence[Message]) -> Run[S] | None:
     return evolve(with_conversation(run, messages[:at]), turn=turn)
 
 
-def _within(own: Setup, wanted: Setup) -> Setup:
+def _allowed_changes(own: Setup, wanted: Setup) -> Setup:
     """Return the run's setup with the caller's model, tools, settings and tool choice only."""
     return evolve(
         own,
@@ -175,7 +177,7 @@ def _within(own: Setup, wanted: Setup) -> Setup:
     )
 
 
-def _overridden(run: Run[S], results: tuple[ToolResult, ...]) -> Turn:
+def _override_results(run: Run[S], results: tuple[ToolResult, ...]) -> Turn:
     turn = run.turn
     slots = list(turn.results or (None,) * len(turn.calls))
     for result in results:
@@ -189,7 +191,7 @@ def _overridden(run: Run[S], results: tuple[ToolResult, ...]) -> Turn:
     return evolve(turn, results=tuple(slots))
 
 
-def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) -> Run[S]:
+def _replace_conversation(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) -> Run[S]:
     """Return the run with another conversation, whose open calls become this turn's calls.
 
     If other calls of this turn have run, the open calls wait for the next turn, because two calls
@@ -202,10 +204,10 @@ def _replaced(run: Run[S], messages: tuple[Message, ...], *, keep_open: bool) ->
         return taken
     if not keep_open:
         messages = repaired(messages).messages
-    return evolve(with_conversation(run, messages), turn=_dropped(turn))
+    return evolve(with_conversation(run, messages), turn=_drop_turn(turn))
 
 
-def _dropped(turn: Turn) -> Turn:
+def _drop_turn(turn: Turn) -> Turn:
     """Return the turn marked as dropped, without its calls unless all of them have results."""
     if turn.verdicts and turn.results and None not in turn.results:
         return evolve(turn, verdicts=(), dropped=True)

@@ -62,7 +62,7 @@ def estimate(messages: Iterable[Message]) -> int:
     The estimate of a list is the sum of the estimates of its messages. So a caller that keeps the
     sum estimates only new messages.
     """
-    return sum(_tokens(message) for message in messages)
+    return sum(_tokens_of(message) for message in messages)
 
 
 def content_tokens(content: str | tuple[UserPart, ...]) -> int:
@@ -72,7 +72,7 @@ def content_tokens(content: str | tuple[UserPart, ...]) -> int:
     return sum(_part_tokens(part) for part in content)
 
 
-def _tokens(message: Message) -> int:
+def _tokens_of(message: Message) -> int:
     match message:
         case SystemMessage(content=content):
             cost = _chars(content)

@@ -75,7 +75,7 @@ class CancelScope:
     """
 
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
-        self._above: CancelScope | None = None if parent is None else parent._top
+        self._above: CancelScope | None = None if parent is None else parent._outermost
         self.run: Run[Any] | None = None
         self._timer = timer
         self._task: Awaiting | None = None
@@ -86,13 +86,13 @@ class CancelScope:
         self._loop: AbstractEventLoop | None = None
 
     @property
-    def _top(self) -> CancelScope:
+    def _outermost(self) -> CancelScope:
         return self._above or self  # Not an attribute: a scope in a cycle would keep its run.
 
     @property
     def is_left(self) -> bool:
         """Whether the caller has cancelled the topmost run's driving task since `enter`."""
-        top, task = self._top, self._top._task
+        top, task = self._outermost, self._outermost._task
         return task is not None and task.cancelling() > top._before + top._interrupts
 
     @property
@@ -148,7 +148,9 @@ class CancelScope:
         others = 0 if waiter is None else waiter.cancelling() - self._before
         self._interrupted = None
         interrupted.uncancel()
-        self._top._interrupts = max(0, self._top._interrupts - (interrupted is self._top._task))
+        self._outermost._interrupts = max(
+            0, self._outermost._interrupts - (interrupted is self._outermost._task)
+        )
         if others > 1 and kind is None:
             raise CancelledError
         return others <= 1 and isinstance(error, CancelledError)
@@ -158,7 +160,7 @@ class CancelScope:
 
         A tool that aborts its own run may finish, because it runs inside the waiting task.
         """
-        waiter, top = self._waiter, self._top
+        waiter, top = self._waiter, self._outermost
         if waiter is None or waiter is current_task() or self._interrupted is not None:
             return
         if not waiter.cancel():

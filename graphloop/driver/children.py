@@ -171,11 +171,11 @@ class ChildRuns(Struct, eq=False):
         driven: tuple[ChildDriver, Watched] | None = None
         started: Started | None = None
         try:
-            opened = self._open(effect, parent)
+            opened = self._open_child(effect, parent)
             if opened.is_placed and not self._has_ended(key):
                 started = None if key in self.started else await opened.begin()
             else:
-                driven = await self._driven(key, opened)
+                driven = await self._drive_child(key, opened)
         except Exception as error:  # noqa: BLE001 - the effect boundary
             yield self._models.performer.fail(effect, error)
             return
@@ -202,8 +202,8 @@ class ChildRuns(Struct, eq=False):
         else:
             # A mistake may come from the calling model's arguments, so the model reads the failure.
             called = parent.turn.has_call(effect.key)
-            mistake = None if called else _mistake(driver, run)
-            yield self._ended(effect, opened, run, mistake)
+            mistake = None if called else _mistake_of(driver, run)
+            yield self._end_of_child(effect, opened, run, mistake)
 
     async def end(
         self, effect: StartRun, parent: Run[Any], event: Cancelled, *, unless_busy: bool
@@ -234,7 +234,7 @@ class ChildRuns(Struct, eq=False):
             return Spent() if known is None else known.run.spent
         self.refused.pop(effect.key, None)
         if child is None and known is not None:
-            opened = self._open(effect, parent)
+            opened = self._open_child(effect, parent)
             child = self.drivers[effect.key] = self._driver_of(opened, None)
             child.know(known.run, known.children)
         if child is None or child.run is None:
@@ -294,7 +294,7 @@ class ChildRuns(Struct, eq=False):
                 return child_unwanted(at, effect_id, spent)
         return None
 
-    def _open(self, effect: StartRun, parent: Run[Any]) -> ChildRun[Any]:
+    def _open_child(self, effect: StartRun, parent: Run[Any]) -> ChildRun[Any]:
         """Return the child run that an effect starts or resumes.
 
         Raises:
@@ -331,7 +331,7 @@ class ChildRuns(Struct, eq=False):
             command = RunCommand("cancel", event.reason, "cancel")
             await store.post(run_id, command.key, command.signal_id, command.text)
 
-    async def _driven(self, key: str, opened: ChildRun[Any]) -> tuple[ChildDriver, Watched]:
+    async def _drive_child(self, key: str, opened: ChildRun[Any]) -> tuple[ChildDriver, Watched]:
         """Return a child's driver, and the generator that starts or resumes the child run."""
         driver, known = self.drivers.get(key), self.known.get(key)
         if driver is not None and driver.run is not None:
@@ -345,7 +345,7 @@ class ChildRuns(Struct, eq=False):
         # Reuse a driver whose first append failed: it knows that `Started` may be journaled.
         return driver, driver.start(started)
 
-    def _ended(
+    def _end_of_child(
         self, effect: StartRun, opened: ChildRun[Any], run: Run[Any], mistake: Exception | None
     ) -> ChildEnded | EffectFailed:
         """Return the event of a child's end, with the child's spending.
@@ -364,7 +364,7 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
     """Return the `ChildEnded` of an ended child run: its answer, or the reason for having none."""
     assert run.ending is not None, "a run that is over has an ending"
     reason, failure = run.ending.reason, run.ending.failure
-    answer = _answer(run, reason) if reason in WITH_ANSWER else ""
+    answer = _answer_of(run, reason) if reason in WITH_ANSWER else ""
     if answer.strip():
         return ChildEnded(at, effect, answer, "ok", run.spent, reason)
     if failure is not None:
@@ -381,7 +381,7 @@ def child_unwanted(at: float, effect: int, spent: Spent) -> ChildEnded:
     return ChildEnded(at, effect, UNWANTED, "not_run", spent, EndReason.ABORTED)
 
 
-def _answer(run: Run[Any], reason: EndReason) -> str:
+def _answer_of(run: Run[Any], reason: EndReason) -> str:
     """Return the results of the tools that ended a run; without any, the model's last answer."""
     if reason is not EndReason.COMPLETED or not run.record.steps or said_after_calls(run):
         return latest_answer(run)
@@ -389,7 +389,7 @@ def _answer(run: Run[Any], reason: EndReason) -> str:
     return "\n".join(results) or latest_answer(run)
 
 
-def _mistake(driver: ChildDriver, run: Run[Any]) -> Exception | None:
+def _mistake_of(driver: ChildDriver, run: Run[Any]) -> Exception | None:
     """Return the exception if a mistake in the developer's code has ended a run; else None."""
     failure = None if run.ending is None else run.ending.failure
     if failure is None or failure.error not in MISTAKES:

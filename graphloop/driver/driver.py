@@ -211,7 +211,7 @@ class AsyncDriver(Generic[S]):
                 await self._read_again()
             if not recorder.is_over:
                 await self._take(Resumed(event.at, self._ports.revision))  # No time was spent.
-                await self._take(await self._final(event, unless_busy=unless_busy))
+                await self._take(await self._cancel_all(event, unless_busy=unless_busy))
                 await self._recorder.keep()
         return recorder.latest_started
 
@@ -224,13 +224,13 @@ class AsyncDriver(Generic[S]):
         recorder.run_id, recorder.is_parked = run_id, False
         async with recorder:
             try:
-                await self._open(first, resumed=resumed)
+                await self._queue_first(first, resumed=resumed)
                 while True:
                     if recorder.is_due:
                         await recorder.keep()
                     while recorder.unseen:
                         yield recorder.unseen.pop(0)
-                    item: Any = self._known()  # `SHOWN` tells what is shown from events.
+                    item: Any = self._next_known()  # `SHOWN` tells what is shown from events.
                     if item is None and recorder.unsaved:
                         # Held steps are journaled before an effect starts or a step is yielded.
                         recorder.is_due = True
@@ -255,7 +255,7 @@ class AsyncDriver(Generic[S]):
     async def _take(self, event: Event, *, leaving: bool = False) -> None:
         """Step the run with an event, and add the step's effects to `todo`.
 
-        An effect that is still in `todo` surely has not started; `_final` relies on this.
+        An effect that is still in `todo` surely has not started; `_cancel_all` relies on this.
         """
         try:
             step, failed = self._recorder.take(event)
@@ -268,7 +268,7 @@ class AsyncDriver(Generic[S]):
             await self._recorder.keep(leaving=leaving)
             raise failed
 
-    async def _open(self, first: Iterable[Event], *, resumed: bool) -> None:
+    async def _queue_first(self, first: Iterable[Event], *, resumed: bool) -> None:
         """Queue the first events of a start or resume; `Resumed` is the first of a resume.
 
         Raises:
@@ -295,7 +295,7 @@ class AsyncDriver(Generic[S]):
         if self.run is not None:
             self.know(self.run, self.children.known)
 
-    def _known(self) -> Event | None:
+    def _next_known(self) -> Event | None:
         """Return the event to apply before any effect starts; None if the effects may start.
 
         It is a first event, a message or abort of the caller, an answer that waited, or an
@@ -336,7 +336,7 @@ class AsyncDriver(Generic[S]):
         if item is None and not self._is_stopped:
             item = await self.in_flight.next(run)
         if item is None and self._is_stopped:
-            item = await self._stopped()
+            item = await self._stop_event()
         if recorder.asides and type(item) not in SHOWN:
             recorder.heard[:0] = [] if item is None else [item]  # type: ignore[list-item]  # No `SHOWN`.
             return recorder.pop(recorder.latest_started)
@@ -346,7 +346,7 @@ class AsyncDriver(Generic[S]):
             recorder.is_parked = not (self._was_left or self.children.busy)
         return item
 
-    async def _stopped(self) -> Event | None:
+    async def _stop_event(self) -> Event | None:
         self._scope.enter()
         if self._abort is None:
             await self._save_before_leaving()
@@ -356,7 +356,7 @@ class AsyncDriver(Generic[S]):
         unheard, heard = await self.in_flight.close(), self._recorder.heard
         heard += [event for event in unheard if isinstance(event, ToolReturned | ChildEnded)]
         try:
-            return heard.pop(0) if heard else await self._final(self._abort)
+            return heard.pop(0) if heard else await self._cancel_all(self._abort)
         except EndsElsewhere:  # The ends of these child runs wake this run, which then ends.
             return self._models.so_far(self._ports.clock())
 
@@ -378,12 +378,12 @@ class AsyncDriver(Generic[S]):
             if (run := recorder.latest) is not None and not run.ended:
                 if self._abort is not None and not leaving:
                     await self._recorder.keep(leaving=leaving)
-                    await self._take(await self._final(self._abort))
+                    await self._take(await self._cancel_all(self._abort))
                 elif revoked := self.in_flight.revoked():
                     await self._take(revoked)
             await self._recorder.keep(leaving=leaving)
 
-    async def _final(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
+    async def _cancel_all(self, event: Cancelled, *, unless_busy: bool = False) -> Cancelled:
         """Cancel the pending child runs and what tools have begun elsewhere; add the spending.
 
         The event also gets the usage and text of unfinished model calls, and the unstarted calls.

@@ -157,7 +157,7 @@ class InFlight(Struct, Generic[S], eq=False):
             CancelledError: the caller was cancelled, even if a tool suppressed the cancellation.
         """
         is_late = monotonic() - self.shared_at > SHARE_S
-        if self._tasks and not (is_late or self.todo) and (ready := self._delivered()) is not None:
+        if self._tasks and not (is_late or self.todo) and (ready := self._pop_item()) is not None:
             return ready
         heard: Item | None = None
         self._scope.run, self.talk = run, None
@@ -166,11 +166,11 @@ class InFlight(Struct, Generic[S], eq=False):
                 if is_late:
                     await asyncio.sleep(0)
                     self.shared_at = monotonic()
-                if (effect := self._lone(run)) is not None:
+                if (effect := self._pop_lone(run)) is not None:
                     heard = await self._performer.perform(effect, run)
                 elif self.source is not None:
                     heard = await self._next_of_source()
-                elif self.todo or self._scope.is_interrupted or not (heard := self._delivered()):
+                elif self.todo or self._scope.is_interrupted or not (heard := self._pop_item()):
                     heard = await self._next_of_tasks(run)
         except LeftOpen:
             return None
@@ -219,7 +219,7 @@ class InFlight(Struct, Generic[S], eq=False):
         unbegun = tuple([effect for effect in self._noted if effect in here])
         return EffectsStarted(self._clock(), (), unbegun=unbegun) if unbegun else None
 
-    def _lone(self, run: Run[S]) -> Performed | None:
+    def _pop_lone(self, run: Run[S]) -> Performed | None:
         """Return the effect to perform in the driver's own task, if it is the only one in flight.
 
         The answers of others come later: a model call or child run becomes the `source`, and a
@@ -308,13 +308,13 @@ class InFlight(Struct, Generic[S], eq=False):
         inbox = self._inbox = self._inbox or Arrivals()
         wanted = self._wanted = self._wanted or asyncio.Event()
         for effect in todo:
-            self._add(effect, asyncio.create_task(self._work(effect, run, inbox)))
-        while (item := self._delivered()) is None and self._tasks:
+            self._keep_task(effect, asyncio.create_task(self._work_on(effect, run, inbox)))
+        while (item := self._pop_item()) is None and self._tasks:
             wanted.set()
             await inbox.arrival()
         return item
 
-    def _delivered(self) -> Live | ToolProgress | ChildStep | Answering | None:
+    def _pop_item(self) -> Live | ToolProgress | ChildStep | Answering | None:
         """Return the next item that a task has delivered; None if there is none yet."""
         while self._tasks and self._inbox is not None and self._inbox.items:
             item = self._inbox.items.popleft()
@@ -335,21 +335,21 @@ class InFlight(Struct, Generic[S], eq=False):
             inbox = self._inbox = Arrivals()
         if (first := self._first) is None:
             first = self._first = FirstSteps()
-        self._tasks[effect.id], waits = first.begin(self._work(effect, run, inbox))
+        self._tasks[effect.id], waits = first.begin(self._work_on(effect, run, inbox))
         if waits:  # Otherwise it has ended, and the inbox has its answer.
-            self._add(effect, self._tasks[effect.id])
+            self._keep_task(effect, self._tasks[effect.id])
 
-    def _add(self, effect: Effect, task: asyncio.Task[None]) -> None:
+    def _keep_task(self, effect: Effect, task: asyncio.Task[None]) -> None:
         task.set_name(f"{type(effect).__name__} {effect.id}")
         self._tasks[effect.id] = task
         if _is_watched(effect):
             LISTENERS.add(task)
         IN_FLIGHT.add(task)
 
-    async def _work(self, effect: Effect, run: Run[S], inbox: Arrivals) -> None:
+    async def _work_on(self, effect: Effect, run: Run[S], inbox: Arrivals) -> None:
         try:
             if _is_watched(effect):
-                while await self._watch(self._listen(effect), inbox):
+                while await self._watch_source(self._listen(effect), inbox):
                     pass
             else:
                 inbox.put(await self._performer.perform(effect, run))
@@ -364,7 +364,7 @@ class InFlight(Struct, Generic[S], eq=False):
         except BaseException as error:  # noqa: BLE001 - raised again where the driver listens
             inbox.put(error)
 
-    async def _watch(self, source: Source, inbox: Arrivals) -> bool:
+    async def _watch_source(self, source: Source, inbox: Arrivals) -> bool:
         """Put the items of a source into the inbox, up to its answer; True to start it again.
 
         A source waits after a child's step, or while the inbox is full, until the driver has read

@@ -200,7 +200,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         `said` is what `talk` has yielded to a reader.
         """
         if (talk := self.talk) is None:
-            talk = self.talk = self._talk()
+            talk = self.talk = self._resume_model()
         while self.answer is None:
             if said is ASK:
                 said = talk.send(None)
@@ -217,7 +217,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                 raise self._cut
         return self.answer
 
-    def _talk(self) -> Generator[object, None, None]:
+    def _resume_model(self) -> Generator[object, None, None]:
         """Yield each item, and each future that the model waits for.
 
         It is no async generator: the event loop tracks each of these, at a cost per call, and an
@@ -240,15 +240,15 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                     say(item)
                     if is_shown:
                         yield item
-                elif self._is_delta(item) and is_shown:
+                elif self._take_item(item) and is_shown:
                     yield item
         except GeneratorExit:
             raise
         except BaseException as error:  # noqa: BLE001 - `__anext__` raises what is no failure
-            self._fail(error)
+            self._keep_failure(error)
         yield ASK
 
-    def _is_delta(self, item: StreamItem) -> bool:
+    def _take_item(self, item: StreamItem) -> bool:
         """Whether an item of the stream is a delta; if not, keep the reply or the usage.
 
         Raises:
@@ -276,7 +276,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         )
         return False
 
-    def _fail(self, error: BaseException) -> None:
+    def _keep_failure(self, error: BaseException) -> None:
         """Keep the failure that answers the call, or what is no failure, such as a cancellation."""
         if isinstance(error, asyncio.CancelledError):
             with suppress(asyncio.CancelledError):  # The task itself was cancelled.

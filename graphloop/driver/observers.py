@@ -103,8 +103,8 @@ class Observers(Struct, frozen=True):
             for observer in self.each:
                 try:
                     observer.see(step, graph, path)
-                except BaseException as error:  # noqa: BLE001 - `_note` raises what is not its own
-                    _note(observer, "see", error, wrong)
+                except BaseException as error:  # noqa: BLE001 - `_note_error` raises what is not its own
+                    _note_error(observer, "see", error, wrong)
 
     def rest(self, run: Run[Any], wrong: dict[str, None]) -> None:
         """Tell each observer that can hear it that a run rests."""
@@ -113,7 +113,7 @@ class Observers(Struct, frozen=True):
                 try:
                     observer.rest(run)
                 except BaseException as error:  # noqa: BLE001 - as in `see`
-                    _note(observer, "rest", error, wrong)
+                    _note_error(observer, "rest", error, wrong)
 
     @contextmanager
     def around(self, effect: Effect, run: Run[Any], wrong: dict[str, None]) -> Generator[None]:
@@ -126,7 +126,7 @@ class Observers(Struct, frozen=True):
                     context.__enter__()
                     entered.append((observer, context))
                 except BaseException as error:  # noqa: BLE001 - as in `see`
-                    _note(observer, "around", error, wrong)
+                    _note_error(observer, "around", error, wrong)
         try:
             yield
         finally:
@@ -134,7 +134,7 @@ class Observers(Struct, frozen=True):
                 try:
                     context.__exit__(None, None, None)
                 except BaseException as error:  # noqa: BLE001 - as in `see`
-                    _note(observer, "around", error, wrong)
+                    _note_error(observer, "around", error, wrong)
 
     async def around_each(
         self,
@@ -187,18 +187,18 @@ class RunLog(Struct, eq=False):
         """Write a line for each turn that this step ends, and for the end of the run."""
         run, event = step.run, step.event
         if isinstance(event, Started | Resumed) or run.id not in self._seen:
-            self._seen[run.id] = _told(run)
+            self._seen[run.id] = _told_so_far(run)
             verb = "starts" if isinstance(event, Started) else "resumes"
-            LOG.info("run %s %s: %s", run.id, graph.name, verb, extra=_extra(run, graph))
+            LOG.info("run %s %s: %s", run.id, graph.name, verb, extra=_log_fields(run, graph))
         before = self._seen[run.id]
         for turn in run.record.steps[before.turns :]:
-            self._turn(turn, before, run, graph)
-            before = self._seen[run.id] = evolve(_told(run), turns=before.turns + 1)
+            self._log_turn(turn, before, run, graph)
+            before = self._seen[run.id] = evolve(_told_so_far(run), turns=before.turns + 1)
         if run.ended:
             assert run.ending is not None, "a run that is over has an ending"
             failure = run.ending.failure
             why = "" if failure is None else f" ({failure.error})"
-            self._ends(run, graph, run.ending.reason.value, why)
+            self._log_end(run, graph, run.ending.reason.value, why)
 
     def rest(self, run: Run[Any], /) -> None:
         """Write a line for a run that rests before its end: it is parked, or was left."""
@@ -207,11 +207,13 @@ class RunLog(Struct, eq=False):
             LOG.info("run %s rests; waits for: %s", run.id, waits, extra={"run_id": run.id})
             self._seen.clear()
 
-    def _turn(self, turn: StepResult, before: _Told, run: Run[Any], graph: NodeGraph[Any]) -> None:
+    def _log_turn(
+        self, turn: StepResult, before: _Told, run: Run[Any], graph: NodeGraph[Any]
+    ) -> None:
         usage, seconds = turn.usage, max(0.0, run.at - before.at)
         priced = run.spent.unpriced_calls == before.unpriced
         cost_usd = run.spent.cost_usd - before.cost_usd if priced else None
-        extra = _extra(run, graph) | {
+        extra = _log_fields(run, graph) | {
             "step": turn.index,
             "model": turn.model,
             "finish": turn.finish_reason.value,
@@ -227,7 +229,7 @@ class RunLog(Struct, eq=False):
             turn.index,
             turn.model or "no model",
             turn.finish_reason.value,
-            _counted(len(turn.tool_calls), "call"),
+            _count_text(len(turn.tool_calls), "call"),
             extra["tokens_in"],
             usage.output_tokens,
             "cost unknown" if cost_usd is None else f"${cost_usd:.6f}",
@@ -235,17 +237,17 @@ class RunLog(Struct, eq=False):
             extra=extra,
         )
 
-    def _ends(self, run: Run[Any], graph: NodeGraph[Any], reason: str, why: str) -> None:
+    def _log_end(self, run: Run[Any], graph: NodeGraph[Any], reason: str, why: str) -> None:
         LOG.info(
             "run %s %s: %s%s after %s, %s, %.3f s",
             run.id,
             graph.name,
             reason,
             why,
-            _counted(len(run.record.steps), "step"),
-            _counted(run.spent.usage.total_tokens, "token"),
+            _count_text(len(run.record.steps), "step"),
+            _count_text(run.spent.usage.total_tokens, "token"),
             run.spent.seconds,
-            extra=_extra(run, graph) | {"end_reason": reason},
+            extra=_log_fields(run, graph) | {"end_reason": reason},
         )
         self._seen.pop(run.id, None)
 
@@ -277,7 +279,9 @@ def observers_of(given: object) -> Observers | None:
     return Observers(tuple(observers)) if observers else None
 
 
-def _note(observer: Observer, method: str, error: BaseException, wrong: dict[str, None]) -> None:
+def _note_error(
+    observer: Observer, method: str, error: BaseException, wrong: dict[str, None]
+) -> None:
     """Note an observer's error as a warning, once; an exit of the interpreter passes through."""
     if isinstance(error, KeyboardInterrupt | SystemExit | GeneratorExit):
         raise error
@@ -287,14 +291,14 @@ def _note(observer: Observer, method: str, error: BaseException, wrong: dict[str
         LOG.warning("%s", said, exc_info=error)
 
 
-def _told(run: Run[Any]) -> _Told:
+def _told_so_far(run: Run[Any]) -> _Told:
     spent = run.spent
     return _Told(len(run.record.steps), run.at, spent.cost_usd, spent.unpriced_calls)
 
 
-def _extra(run: Run[Any], graph: NodeGraph[Any]) -> dict[str, object]:
+def _log_fields(run: Run[Any], graph: NodeGraph[Any]) -> dict[str, object]:
     return {"run_id": run.id, "agent": graph.name}
 
 
-def _counted(number: int, name: str) -> str:
+def _count_text(number: int, name: str) -> str:
     return f"{number} {name}{'' if number == 1 else 's'}"

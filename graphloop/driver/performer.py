@@ -107,7 +107,7 @@ class Performer(Struct, Generic[S], eq=False):
         match effect:
             case CallTool(client=True):
                 # A gate that was added on resume may still deny the call.
-                new = effect.id >= self._first_id and bool(self._gates(run).added)
+                new = effect.id >= self._first_id and bool(self._gates_of_run(run).added)
                 return new or self._is_handed_in(effect.key)
             case AskHuman():
                 return self._ports.approve is not None or self._is_handed_in(effect.key)
@@ -166,7 +166,7 @@ class Performer(Struct, Generic[S], eq=False):
         """Whether an effect calls a user's function, which may ignore its cancellation."""
         if type(effect) is not CheckCalls:
             return type(effect) in OF_THE_USER
-        own, given = self._ports.own, self._gates(run)
+        own, given = self._ports.own, self._gates_of_run(run)
         gates: Sequence[Policy] = ()
         if own is not None or given is not NO_GATES:
             known = (*given.recorded, *given.added, own)
@@ -271,7 +271,7 @@ class Performer(Struct, Generic[S], eq=False):
         refused = await self._refusal_by_added_gates(effect.key, effect.call, run)
         return ToolOutcome(refused, "denied") if refused else None
 
-    def _context(self, key: str, call: ToolCall, run: Run[S]) -> ToolContext[object]:
+    def _tool_context(self, key: str, call: ToolCall, run: Run[S]) -> ToolContext[object]:
         turn, path, deps = run.turn.number, self._ports.path, self._ports.deps
         return ToolContext(run.id, key, call.id, turn, run.messages, path, deps=deps)
 
@@ -283,10 +283,10 @@ class Performer(Struct, Generic[S], eq=False):
 
     async def _refusal_by_added_gates(self, key: str, call: ToolCall, run: Run[S]) -> str:
         """Return the denial of a call by gates that were added on resume; "" if none denies it."""
-        added, tool = self._gates(run).added, self._ports.toolbox.get(call.name)
+        added, tool = self._gates_of_run(run).added, self._ports.toolbox.get(call.name)
         if not added or tool is None or call.name in run.setup.own or not run.turn.has_call(key):
             return ""
-        verdict, context = run.turn.verdicts[call_place(key)], self._context(key, call, run)
+        verdict, context = run.turn.verdicts[call_place(key)], self._tool_context(key, call, run)
         for rule in await rules_of(added, tool, call, context, self._ports.wrong):
             if rule.verdict == "deny":
                 return denial(rule.reason)
@@ -309,7 +309,7 @@ class Performer(Struct, Generic[S], eq=False):
         self._values.clear()  # The values of the last turn.
         checks: list[CallCheck] = []
         for at, call in enumerate(calls):  # A reply may hold one call object twice.
-            checks.append(self._parsed((run.turn.number, at), call))
+            checks.append(self._parse_call((run.turn.number, at), call))
         return tuple(checks)
 
     async def _check_calls(self, effect: CheckCalls, run: Run[S]) -> Answering:
@@ -317,13 +317,13 @@ class Performer(Struct, Generic[S], eq=False):
         if not effect.key:
             self._values.clear()
         for at, call in zip(effect.places, effect.calls, strict=True):
-            check = self._parsed((effect.turn, at), call)
+            check = self._parse_call((effect.turn, at), call)
             if not check.problem:
                 check = await self._check_rules(call_key(effect.turn, at), call, run)
             checks.append(check)
         return CallsChecked(self._ports.clock(), effect.id, tuple(checks))
 
-    def _parsed(self, place: tuple[int, int], call: ToolCall) -> CallCheck:
+    def _parse_call(self, place: tuple[int, int], call: ToolCall) -> CallCheck:
         """Check a call by its tool alone, without gates, and keep its parsed arguments in memory.
 
         `place` is the call's turn and its position there. The parsed arguments are never journaled:
@@ -338,7 +338,7 @@ class Performer(Struct, Generic[S], eq=False):
         self._values[place] = call.arguments, value
         return FREE if tool.policy.needs_approval is False else GATED
 
-    def _gates(self, run: Run[S]) -> Gates:
+    def _gates_of_run(self, run: Run[S]) -> Gates:
         rules, given = run.setup.rules, self._ports.gates
         return gates_of(rules, given) if rules or given else NO_GATES
 
@@ -347,9 +347,9 @@ class Performer(Struct, Generic[S], eq=False):
         tool = self._ports.toolbox.get(call.name)
         assert tool is not None, "it has parsed the arguments"
         own, needed = self._ports.own, tool.policy.needs_approval
-        gates, added = self._gates(run)
+        gates, added = self._gates_of_run(run)
         gates = gates if own is None else (*gates, own)
-        wrong, context = self._ports.wrong, self._context(key, call, run)
+        wrong, context = self._ports.wrong, self._tool_context(key, call, run)
         asked = await answer_of("needs_approval", needed, tool, call, context, wrong)
         answers = [await conditions_of(gate, tool, call, context, wrong) for gate in gates]
         met, unmet = tuple([met for met, _ in answers]), tuple([failed for _, failed in answers])

@@ -168,7 +168,8 @@ class Dbos:
         except Exception as error:  # SQLAlchemy reads fewer addresses than PostgreSQL does.
             raise ConfigError(
                 "engine dbos: expected an address as postgresql://user@host:5432/database, found "
-                f"one that DBOS cannot read: {_line(error)}. Fix: give hosts as `?host=…&port=…`."
+                f"one that DBOS cannot read: {_error_line(error)}. Fix: give hosts as "
+                "`?host=…&port=…`."
             ) from error
         if DBOS.executor_id != self._executor:
             raise ConfigError(
@@ -191,8 +192,8 @@ class Dbos:
         except Exception as error:
             DBOS.destroy(destroy_registry=True)
             raise ConfigError(
-                f"engine dbos: expected DBOS to start, found: {_line(error)}. Fix: let the server "
-                "stay up, and its user create the schema `dbos`."
+                f"engine dbos: expected DBOS to start, found: {_error_line(error)}. Fix: let the "
+                "server stay up, and its user create the schema `dbos`."
             ) from error
 
     async def _leg(self, run_id: str) -> Driven:
@@ -210,7 +211,7 @@ class Dbos:
         try:
             return _delete_old() >= PRUNED_AT_ONCE
         except Exception as error:  # noqa: BLE001 - DBOS raises those of its libraries
-            LOG.warning("a worker cannot delete the old legs of DBOS: %s", _line(error))
+            LOG.warning("a worker cannot delete the old legs of DBOS: %s", _error_line(error))
             return False
 
 
@@ -240,6 +241,6 @@ def _delete_old() -> int:
     return len(old)
 
 
-def _line(error: Exception) -> str:
+def _error_line(error: Exception) -> str:
     """Return an error without the SQL and the advice that SQLAlchemy puts below it."""
     return (str(error) or type(error).__name__).partition("\n")[0]

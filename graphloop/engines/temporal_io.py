@@ -96,7 +96,7 @@ class TemporalIo:
             ConfigError: no server answers.
         """
         await self._pull.open()
-        client = self._client = await _connected(self._address, self._namespace)
+        client = self._client = await _connect(self._address, self._namespace)
         beat = timedelta(seconds=BEAT_S)
         self._serving = {
             worker: asyncio.create_task(worker.run())
@@ -135,7 +135,7 @@ class TemporalIo:
                 name = self._client.namespace
                 raise ConfigError(
                     f"engine temporal: expected namespace {name!r} to hand out legs, found: "
-                    f"{_told(failed)}. Fix: let the worker reach it, or make it with "
+                    f"{_error_text(failed)}. Fix: let the worker reach it, or make it with "
                     f"`temporal operator namespace create --namespace {name}`."
                 ) from failed
         if self._relaying is None or self._relaying.done():
@@ -227,7 +227,7 @@ class TemporalIo:
         return False
 
 
-async def _connected(address: str | None, namespace: str | None) -> Client:
+async def _connect(address: str | None, namespace: str | None) -> Client:
     """Return a client of a server that answers.
 
     Raises:
@@ -241,13 +241,13 @@ async def _connected(address: str | None, namespace: str | None) -> Client:
         async with asyncio.timeout(ANSWER_S):
             return await Client.connect(**config)
     except (RuntimeError, TimeoutError, ValueError) as error:
-        said = _told(error) or f"no answer within {ANSWER_S:g} s"
+        said = _error_text(error) or f"no answer within {ANSWER_S:g} s"
         raise ConfigError(
             f"engine temporal: expected a Temporal server at {where}, found: {said}. Fix: start "
             "one (`temporal server start-dev`), or give the address of yours."
         ) from error
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """Return the error without the frame of gRPC that Temporal puts behind it."""
     return str(error.__cause__ or error).partition(": Status {")[0]

@@ -166,20 +166,20 @@ class Connection:
             Lost: the connection ended first.
             Exception: any other error of the SDK; `MCPError` is the server's own.
         """
-        task = self._sent(ask)
+        task = self._send(ask)
         try:
             await asyncio.wait({task})
         except asyncio.CancelledError:
             task.cancel()
             raise
-        return self._answer(task)
+        return self._answer_of(task)
 
-    def _sent(self, ask: Callable[[Client], Awaitable[T]]) -> asyncio.Task[_Outcome[T]]:
+    def _send(self, ask: Callable[[Client], Awaitable[T]]) -> asyncio.Task[_Outcome[T]]:
         if self._client is None or self._stopped.is_set():
             raise Lost(f"the connection has ended.{self.log.quoted}")
         return self._start(ask(self._client))
 
-    def _answer(self, task: asyncio.Task[_Outcome[T]]) -> T:
+    def _answer_of(self, task: asyncio.Task[_Outcome[T]]) -> T:
         """Return the answer to a request that is over."""
         if task.cancelled():
             raise Lost(f"the connection has ended.{self.log.quoted}")
@@ -201,7 +201,7 @@ class Connection:
             found = await client.list_tools(cursor=cursor, cache_mode="refresh")
             return [definition_of(tool) for tool in found.tools], found.next_cursor
 
-        return await self._listed(page)
+        return await self._list_all(page)
 
     async def resources(self) -> tuple[Resource, ...]:
         """Return the resources that the server offers; `Lost` as for `definitions`."""
@@ -210,7 +210,7 @@ class Connection:
             found = await client.list_resources(cursor=cursor)
             return [resource_of(each) for each in found.resources], found.next_cursor
 
-        return await self._listed(page)
+        return await self._list_all(page)
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts that the server offers; `Lost` as for `definitions`."""
@@ -219,7 +219,7 @@ class Connection:
             found = await client.list_prompts(cursor=cursor)
             return [prompt_of(each) for each in found.prompts], found.next_cursor
 
-        return await self._listed(page)
+        return await self._list_all(page)
 
     async def read(self, uri: str) -> tuple[TextPart | MediaPart, ...]:
         """Return the content of a resource.
@@ -227,21 +227,21 @@ class Connection:
         Raises:
             ConfigError: the server refuses, such as for an unknown address.
         """
-        return parts_of_resource(await self._given(lambda client: client.read_resource(uri)))
+        return parts_of_resource(await self._ask_typed(lambda client: client.read_resource(uri)))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[Message, ...]:
         """Return the messages of a prompt; `ConfigError` as for `read`."""
         return messages_of_prompt(
-            await self._given(lambda client: client.get_prompt(name, arguments))
+            await self._ask_typed(lambda client: client.get_prompt(name, arguments))
         )
 
-    async def _given(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+    async def _ask_typed(self, ask: Callable[[Client], Awaitable[T]]) -> T:
         try:
             return await self.request(ask)
         except (MCPError, RuntimeError) as error:
             raise ConfigError(f"MCP server {self._name!r} refuses: {error}") from error
 
-    async def _listed(
+    async def _list_all(
         self, page: Callable[[Client, str | None], Awaitable[tuple[list[T], str | None]]]
     ) -> tuple[T, ...]:
         try:
@@ -280,8 +280,8 @@ class Connection:
                 if self._live is not None:
                     raise Taken
                 self._live = live = LiveCall(self._name, context)
-                live.follow(self._sent(request_of(name, arguments, live)))
-                return await self._followed(live)
+                live.follow(self._send(request_of(name, arguments, live)))
+                return await self._follow(live)
         while True:  # `Inputs` bounds the rounds.
             with as_tool_errors():
                 answer = await self.request(request_of(name, arguments, context, rounds))
@@ -293,7 +293,7 @@ class Connection:
         """Give the server the answer that it waits for; return and raise as `call` does."""
         assert self._live is not None, "the server waits"
         self._live.answer(response, context)
-        return await self._followed(self._live)
+        return await self._follow(self._live)
 
     async def give_up(self) -> None:
         """Cancel, at the server, the call that it holds open for an answer."""
@@ -301,10 +301,10 @@ class Connection:
         assert live is not None, "the server waits"
         await live.cancelled()
 
-    async def _followed(self, live: LiveCall) -> object:
+    async def _follow(self, live: LiveCall) -> object:
         try:
             with as_tool_errors():
-                return value_of(self._answer(await live.ended()))
+                return value_of(self._answer_of(await live.ended()))
         finally:
             if not live.token:
                 self._live = None
@@ -327,7 +327,7 @@ class Connection:
     async def _own(self) -> None:
         try:
             with self._scope:
-                async with self._entered() as client, asyncio.TaskGroup() as requests:
+                async with self._enter_client() as client, asyncio.TaskGroup() as requests:
                     self._client, self._requests = client, requests
                     self._start(self._listen(client))
                     self._opened.set()
@@ -347,13 +347,13 @@ class Connection:
 
     def _start(self, work: Awaitable[T]) -> asyncio.Task[_Outcome[T]]:
         assert self._requests is not None
-        task = self._requests.create_task(_outcome(work))
+        task = self._requests.create_task(_outcome_of(work))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
         return task
 
     @asynccontextmanager
-    async def _entered(self) -> AsyncGenerator[Client, None]:
+    async def _enter_client(self) -> AsyncGenerator[Client, None]:
         async with AsyncExitStack() as stack:
             client = Client(
                 await self._transport(stack),
@@ -392,7 +392,7 @@ class Connection:
             self._start(self._changed(self))  # The session waits for this function.
 
 
-async def _outcome(work: Awaitable[T]) -> _Outcome[T]:
+async def _outcome_of(work: Awaitable[T]) -> _Outcome[T]:
     """Return the result of `work`, or its error: a failed task would end the owner."""
     try:
         return [await work], None

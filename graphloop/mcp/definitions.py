@@ -44,7 +44,9 @@ class Definition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
     def fingerprint(self) -> str:
         """The SHA-256 of all that the server says of the tool, in hexadecimal digits."""
         said = [self.read_only, self.idempotent]
-        shown = _whole([self.name, self.description, self.input_schema, self.output_schema, *said])
+        shown = _whole_numbers(
+            [self.name, self.description, self.input_schema, self.output_schema, *said]
+        )
         return sha256(msgspec.json.encode(shown, order="deterministic")).hexdigest()
 
     def difference(self, other: Definition) -> str:
@@ -60,13 +62,15 @@ class _Pins(Struct, frozen=True, forbid_unknown_fields=True):
     graphloop_mcp: int = VERSION
 
 
-def _whole(value: object) -> object:
+def _whole_numbers(value: object) -> object:
     """Return JSON data with 1 in place of 1.0: in JSON, and in a topology file, they are equal."""
     if isinstance(value, Mapping):
         # isinstance does not know the types of what is in it.
-        return {key: _whole(item) for key, item in cast("Mapping[str, object]", value).items()}
+        return {
+            key: _whole_numbers(item) for key, item in cast("Mapping[str, object]", value).items()
+        }
     if isinstance(value, list):
-        return [_whole(item) for item in cast("list[object]", value)]
+        return [_whole_numbers(item) for item in cast("list[object]", value)]
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 

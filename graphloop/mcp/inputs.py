@@ -88,9 +88,9 @@ class Inputs:
     @property
     def roots(self) -> ListRootsFnT | None:
         """The function that tells a server its folders; None if it has none."""
-        return self._listed if self._roots else None
+        return self._list_roots if self._roots else None
 
-    async def _listed(self, context: object) -> ListRootsResult:
+    async def _list_roots(self, context: object) -> ListRootsResult:
         del context
         return ListRootsResult(roots=self._roots)
 
@@ -119,7 +119,7 @@ class Inputs:
                     raise ToolError(f"MCP server {self._server!r}: {result.message}")
                 responses[key] = result.model_dump(by_alias=True, mode="json", exclude_none=True)
             elif isinstance(request, ListRootsRequest) and self._roots:
-                roots = await self._listed(context)
+                roots = await self._list_roots(context)
                 responses[key] = roots.model_dump(by_alias=True, mode="json", exclude_none=True)
             else:
                 raise ToolError(
@@ -138,13 +138,13 @@ async def sampled(
     """Return a model's reply to a server's request, within the budget of the run that called it."""
     meter = None if context.meter is None else context.meter()
     if meter is not None and (reached := meter.reached):
-        return _refused(f"no model is asked: the run has reached {', '.join(reached)}.")
+        return _refusal(f"no model is asked: the run has reached {', '.join(reached)}.")
     if params.tools:
-        return _refused("tools are not offered to the model of a server.")
+        return _refusal("tools are not offered to the model of a server.")
     try:
-        reply = await _reply(model, _request(params))
+        reply = await _call_model(model, _model_request(params))
     except GraphloopError as error:
-        return _refused(f"the model failed: {error}")
+        return _refusal(f"the model failed: {error}")
     if meter is not None:
         meter.add(reply)
     return CreateMessageResult(
@@ -155,11 +155,11 @@ async def sampled(
     )
 
 
-def _refused(why: str) -> ErrorData:
+def _refusal(why: str) -> ErrorData:
     return ErrorData(code=INVALID_REQUEST, message=f"Sampling: {why}")
 
 
-async def _reply(model: Provider, request: ModelRequest) -> Reply:
+async def _call_model(model: Provider, request: ModelRequest) -> Reply:
     found: Reply | None = None
     async with aclosing(model.session().stream(request)) as items:
         async for item in items:
@@ -168,7 +168,7 @@ async def _reply(model: Provider, request: ModelRequest) -> Reply:
     return found
 
 
-def _request(params: CreateMessageRequestParams) -> ModelRequest:
+def _model_request(params: CreateMessageRequestParams) -> ModelRequest:
     system = [SystemMessage(params.system_prompt)] if params.system_prompt else []
     settings = Settings(
         max_tokens=params.max_tokens,

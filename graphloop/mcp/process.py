@@ -83,7 +83,7 @@ async def launched(
     Raises:
         OSError: the program cannot be started.
     """
-    process = await _started(command, get_default_environment() | dict(env), cwd)
+    process = await _start_process(command, get_default_environment() | dict(env), cwd)
     answers, into_session = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     requests, from_session = anyio.create_memory_object_stream[SessionMessage](0)
     is_heard = anyio.Event()
@@ -106,7 +106,9 @@ async def launched(
         await _kill(process)
 
 
-async def _started(command: Sequence[str], env: Mapping[str, str], cwd: str | None) -> Process:
+async def _start_process(
+    command: Sequence[str], env: Mapping[str, str], cwd: str | None
+) -> Process:
     with anyio.CancelScope(shield=True):  # A cancelled start would leave a process behind.
         return await asyncio.create_subprocess_exec(
             *command,
@@ -128,7 +130,7 @@ async def _read(
 ) -> None:
     """Give the session what the server says, and the log what is no message."""
     with answers:
-        async for line in _lines(process.stdout):
+        async for line in _read_lines(process.stdout):
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:
@@ -152,13 +154,13 @@ async def _write(process: Process, sent: MemoryObjectReceiveStream[SessionMessag
 async def _hear(process: Process, log: ServerLog, is_heard: anyio.Event) -> None:
     """Give the log what the server prints on standard error."""
     try:
-        async for line in _lines(process.stderr):
+        async for line in _read_lines(process.stderr):
             log.add(line)
     finally:
         is_heard.set()  # The end of an event loop cancels this task, too.
 
 
-async def _lines(stream: asyncio.StreamReader | None) -> AsyncGenerator[bytes, None]:
+async def _read_lines(stream: asyncio.StreamReader | None) -> AsyncGenerator[bytes, None]:
     assert stream is not None
     rest = bytearray()
     while chunk := await stream.read(CHUNK_BYTES):

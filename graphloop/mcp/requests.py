@@ -45,7 +45,9 @@ def request_of(
         await context.report(progress, total, message or "")
 
     async def ask(client: Client) -> CallToolResult | InputRequiredResult:
-        responses = None if rounds is None or not rounds.responses else _typed(rounds.responses)
+        responses = (
+            None if rounds is None or not rounds.responses else _as_sdk_types(rounds.responses)
+        )
         return await client.session.call_tool(
             name,
             arguments,
@@ -73,7 +75,7 @@ async def all_pages(
     return found
 
 
-def _typed(responses: Mapping[str, Json]) -> InputResponses:
+def _as_sdk_types(responses: Mapping[str, Json]) -> InputResponses:
     """Return answers as the SDK's types; each of them has a field that no other has."""
     kinds: Mapping[str, type[ElicitResult | ListRootsResult | CreateMessageResult]] = {
         "action": ElicitResult,

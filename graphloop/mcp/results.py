@@ -49,7 +49,7 @@ def value_of(result: CallToolResult) -> object:
     Raises:
         ToolError: the server says that the call failed, or sent media that is not base64.
     """
-    parts = _joined([part_of(block) for block in result.content])
+    parts = _join_texts([part_of(block) for block in result.content])
     structured: object = result.structured_content
     if result.is_error:
         text = parts[0].text if parts and isinstance(parts[0], TextPart) else ""
@@ -118,26 +118,26 @@ def part_of(block: ContentBlock) -> TextPart | MediaPart:
         case TextContent():
             return TextPart(block.text)
         case ImageContent() | AudioContent():
-            return _media(block.mime_type, block.data)
+            return _media_part(block.mime_type, block.data)
         case ResourceLink():
             about = f": {block.description}" if block.description else ""
             kind = f" ({block.mime_type})" if block.mime_type else ""
             return TextPart(f"[resource {block.name!r}{kind} at {block.uri}{about}]")
         case EmbeddedResource(resource=BlobResourceContents() as blob):
             name = str(blob.uri).rstrip("/").rpartition("/")[2]
-            return _media(blob.mime_type or "application/octet-stream", blob.blob, name)
+            return _media_part(blob.mime_type or "application/octet-stream", blob.blob, name)
         case EmbeddedResource():
             return TextPart(getattr(block.resource, "text", ""))
 
 
-def _media(media_type: str, text: str, name: str = "") -> MediaPart:
+def _media_part(media_type: str, text: str, name: str = "") -> MediaPart:
     try:
         return MediaPart(media_type, Inline(b64decode(text, validate=True)), name)
     except NotBase64 as error:
         raise ToolError(f"The tool's server sent {media_type} that is not base64.") from error
 
 
-def _joined(parts: list[TextPart | MediaPart]) -> list[TextPart | MediaPart]:
+def _join_texts(parts: list[TextPart | MediaPart]) -> list[TextPart | MediaPart]:
     """Return the parts, with neighbouring texts joined by a line break."""
     joined: list[TextPart | MediaPart] = []
     for part in parts:

@@ -131,7 +131,7 @@ class Server:
             ConfigError: the server cannot be reached, lacks a tool that an option names, or has
                 two tools whose names become equal.
         """
-        _, found = await self._listed()
+        _, found = await self._list_tools()
         return self._offer(found)
 
     async def pin(self, path: str | Path) -> None:
@@ -166,7 +166,7 @@ class Server:
         Raises:
             ConfigError: the server cannot be reached.
         """
-        _, found = await self._listed()
+        _, found = await self._list_tools()
         return wanted(found, self.options)
 
     async def call(self, name: str, arguments: Mapping[str, object] | None = None) -> ToolOutcome:
@@ -281,11 +281,11 @@ class Server:
             ToolError: the server cannot be reached, has changed the tool, or reports a failure.
         """
         try:
-            return await self._performed(definition, arguments, context, repeatable=repeatable)
+            return await self._perform_call(definition, arguments, context, repeatable=repeatable)
         except ConfigError as error:
             raise ToolError(str(error)) from error
 
-    async def _performed(
+    async def _perform_call(
         self,
         definition: Definition,
         arguments: dict[str, object],
@@ -297,10 +297,10 @@ class Server:
         if context.answer is not None:
             waiting, response = waiting_for(context.answer), response_to(context.answer)
             if isinstance(waiting, HeldCall):
-                return await self._held(waiting.token, response, context)
+                return await self._resume_held_call(waiting.token, response, context)
             rounds = answered(self.name, waiting, response)
         while True:  # `repeatable` bounds this loop, and a connection is taken once.
-            connection, listed = await self._listed()
+            connection, listed = await self._list_tools()
             self._refuse_changed(definition, listed)
             try:
                 return await connection.call(definition.name, arguments, context, rounds)
@@ -309,10 +309,10 @@ class Server:
             except Lost as error:
                 connection.stop()
                 if not repeatable:
-                    raise self._lost(error) from error
+                    raise self._lost_error(error) from error
                 repeatable = False
 
-    async def _held(self, token: str, response: Json, context: ToolContext) -> object:
+    async def _resume_held_call(self, token: str, response: Json, context: ToolContext) -> object:
         """Return the result of a call that the server has held open for a person's answer."""
         found = self._connections.holding(token)
         if found is None:
@@ -324,17 +324,17 @@ class Server:
         try:
             return await found.go_on(response, context)
         except Lost as error:
-            raise self._lost(error) from error
+            raise self._lost_error(error) from error
         finally:
             self._connections.let_go(found)
 
-    def _lost(self, error: Lost) -> ToolError:
+    def _lost_error(self, error: Lost) -> ToolError:
         return ToolError(
             f"The MCP server {self.name!r} was lost during the call: {error} "
             "Whether the call took effect is not known."
         )
 
-    async def _listed(self) -> tuple[Connection, tuple[Definition, ...]]:
+    async def _list_tools(self) -> tuple[Connection, tuple[Definition, ...]]:
         """Return an open connection and the server's tools."""
 
         async def listed(

@@ -114,7 +114,7 @@ def image(
     Raises:
         ConfigError: the file cannot be read, the bytes are no picture, or the text is no URL.
     """
-    return _made("image", source, media_type, name, extra)
+    return _make_part("image", source, media_type, name, extra)
 
 
 def audio(
@@ -128,7 +128,7 @@ def audio(
 
     agent.generate(["Write down what is said.", audio(Path("call.wav"))])
     """
-    return _made("audio", source, media_type, name, extra)
+    return _make_part("audio", source, media_type, name, extra)
 
 
 def video(
@@ -142,7 +142,7 @@ def video(
 
     agent.generate(["When does the door open?", video(Path("gate.mp4"))])
     """
-    return _made("video", source, media_type, name, extra)
+    return _make_part("video", source, media_type, name, extra)
 
 
 def file(
@@ -162,10 +162,10 @@ def file(
     Raises:
         ConfigError: the file cannot be read, its type is unknown, or the text is no URL.
     """
-    return _made("", source, media_type, name, extra)
+    return _make_part("", source, media_type, name, extra)
 
 
-def _made(
+def _make_part(
     kind: str,
     given: MediaInput,
     media_type: str | None,
@@ -174,13 +174,13 @@ def _made(
 ) -> MediaPart:
     if isinstance(given, Path):
         name, given = name or given.name, _read(given)
-    source, named = _source(given)
-    media_type = _spelled(media_type or named or _type_of(source, name, kind), kind)
-    _check(source, media_type, kind)
+    source, named = _source_of(given)
+    media_type = _usual_spelling(media_type or named or _type_of(source, name, kind), kind)
+    _check_media(source, media_type, kind)
     return MediaPart(media_type, source, name, json.dumps(dict(extra)) if extra else "")
 
 
-def _spelled(media_type: str, kind: str) -> str:
+def _usual_spelling(media_type: str, kind: str) -> str:
     """Return a media type in the spelling that wires take, and a container as the caller's kind."""
     media_type = SPELLINGS.get(media_type.lower(), media_type.lower())
     own, _, rest = media_type.partition("/")
@@ -188,7 +188,7 @@ def _spelled(media_type: str, kind: str) -> str:
     return f"{kind}/{rest}" if is_container and kind in ("audio", "video") else media_type
 
 
-def _check(source: MediaSource, media_type: str, kind: str) -> None:
+def _check_media(source: MediaSource, media_type: str, kind: str) -> None:
     """Raise an error for media of another kind, and for bytes that are not of their type."""
     if not is_media_type(media_type):
         raise ConfigError(
@@ -204,7 +204,7 @@ def _check(source: MediaSource, media_type: str, kind: str) -> None:
         return
     if not source.data:
         raise ConfigError("`source`: expected some bytes, found none. Fix: give the whole file.")
-    told = _told(source.data)
+    told = _type_of_bytes(source.data)
     if told in CERTAIN and told != media_type:
         # Servers compare the two, and answer with an error.
         raise ConfigError(
@@ -223,7 +223,7 @@ def _read(path: Path) -> bytes:
         ) from error
 
 
-def _source(given: object) -> tuple[MediaSource, str]:
+def _source_of(given: object) -> tuple[MediaSource, str]:
     """Return the source, and the media type that a data URL names; empty for all others."""
     match given:
         case Inline() | Url() | FileId():
@@ -260,7 +260,7 @@ def _type_of(source: MediaSource, name: str, kind: str) -> str:
             f"`media_type`: expected the type of what {source!r} names, found None. Fix: add it, "
             "such as file(source, 'application/pdf')."
         )
-    found = _told(source.data)
+    found = _type_of_bytes(source.data)
     if not found:
         raise ConfigError(
             f"`source`: expected bytes of a known type, found {source.data[:16]!r}… "
@@ -269,7 +269,7 @@ def _type_of(source: MediaSource, name: str, kind: str) -> str:
     return BY_NAME.get(found, {}).get(Path(name).suffix.lower(), found)
 
 
-def _told(data: bytes) -> str:
+def _type_of_bytes(data: bytes) -> str:
     """Return the media type that the bytes tell; empty if they tell none."""
     head = data[:HEAD_BYTES]
     marked = next((media_type for match, media_type in MARKS if match(head)), "")

@@ -83,19 +83,19 @@ class Append(FrozenFields):
         """Append the turn's messages, record the turn, and leave by the outcome for its reply."""
         turn, reply = run.turn, run.turn.reply
         if reply is None or turn.dropped:
-            return self._nothing(run)
+            return self._append_notes(run)
         message, record = reply.message, run.record
         results: tuple[ToolResult, ...] = turn.results  # type: ignore[assignment]  # The next line finds a None.
         if len(results) < len(turn.calls) or None in turn.results:
-            results = _paired(turn, reply)
+            results = _pair_results(turn, reply)
         answer: tuple[AssistantMessage, ...] = ()
         ending, ends = turn.tools.ending, False
         if ending:
             answer = _handed_off(ending, results)
-            ends = bool(answer) or _ends(ending, results)
+            ends = bool(answer) or _ends_run(ending, results)
         kept = (message, *results, *answer, *turn.notes) if message.parts else turn.notes
         if turn.number < 0:
-            new, steps = _new(turn, results, kept), record.steps
+            new, steps = _new_messages(turn, results, kept), record.steps
         else:
             ended = StepResult(turn.number, reply, turn.calls, results, turn.usage, kept)
             new, steps = kept, record.steps.extend((ended,))
@@ -103,7 +103,7 @@ class Append(FrozenFields):
         for result in results:
             is_usual = is_usual and result.status == "ok"
         if not is_usual or counters is not NO_COUNTS:
-            counters = _counted(counters, reply, results)
+            counters = _count_turn(counters, reply, results)
         measured, tokens = record.measured, reply.usage.total_tokens
         if tokens:
             measured = Measured(len(run.messages) + 1, tokens)
@@ -111,7 +111,7 @@ class Append(FrozenFields):
         run = evolve(
             run,
             messages=run.messages.extend(kept),
-            turn=_closed(turn, recorded=turn.number >= 0),
+            turn=_close_turn(turn, recorded=turn.number >= 0),
             counters=counters,
             record=evolve(record, added=added, steps=steps, measured=measured),
         )
@@ -123,7 +123,7 @@ class Append(FrozenFields):
         """Raise AssertionError: this node requests no effects, so no event is for it."""
         raise AssertionError(f"{self.name!r} waits for nothing, got {type(event).__name__}")
 
-    def _nothing(self, run: Run[S]) -> Reaction[S, AppendOutcome]:
+    def _append_notes(self, run: Run[S]) -> Reaction[S, AppendOutcome]:
         """Append only the notes of a turn that has no reply, or whose reply the caller dropped."""
         turn = run.turn
         dropped = turn.reply if turn.dropped and turn.number >= 0 else None
@@ -136,8 +136,8 @@ class Append(FrozenFields):
         run = evolve(
             run,
             messages=run.messages.extend(turn.notes),
-            turn=_closed(turn, recorded=dropped is not None),
-            counters=_counted(run.counters, dropped, ran),
+            turn=_close_turn(turn, recorded=dropped is not None),
+            counters=_count_turn(run.counters, dropped, ran),
             record=evolve(record, added=record.added.extend(turn.notes), steps=steps),
         )
         if turn.dropped:
@@ -145,7 +145,7 @@ class Append(FrozenFields):
             # call of the history has a result, wherever the run stops.
             run = adopt_open_calls(run, run.messages) or run
         if run.ending is not None:
-            return Leave(run, _over(run.ending))
+            return Leave(run, _end_outcome(run.ending))
         if turn.notes or turn.dropped or run.inbox.steering:
             return Leave(run, Resend())
         # The context window is full and no message is new: asking the model again is useless.
@@ -156,7 +156,7 @@ class Append(FrozenFields):
     ) -> Reaction[S, AppendOutcome]:
         finish = reply.finish_reason
         if run.ending is not None:
-            return Leave(run, _over(run.ending))
+            return Leave(run, _end_outcome(run.ending))
         if finish in REFUSED:
             # A screen names itself where a server gives its own word for the reason.
             by = (reply.raw_finish_reason,) if reply.model == SCREEN else ()
@@ -174,12 +174,12 @@ class Append(FrozenFields):
         return Leave(ended_by(run, Ending(reason)), Final())
 
 
-def _over(ending: Ending) -> Final | Aborted:
+def _end_outcome(ending: Ending) -> Final | Aborted:
     """Return `Aborted` for a run that failed, timed out or was stopped, else `Final`."""
     return Aborted() if ending.reason in BROKEN_OFF else Final()
 
 
-def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
+def _pair_results(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     """Return one result for each call; the result of a call that did not run states the reason."""
     # The kernel has stored results for all calls that may have run; the others did not run.
     content = NOT_RUN.get(reply.finish_reason, CANCELLED)
@@ -189,7 +189,7 @@ def _paired(turn: Turn, reply: Reply) -> tuple[ToolResult, ...]:
     return tuple(results)
 
 
-def _closed(turn: Turn, *, recorded: bool) -> Turn:
+def _close_turn(turn: Turn, *, recorded: bool) -> Turn:
     return evolve(
         turn,
         reply=None,
@@ -205,7 +205,7 @@ def _closed(turn: Turn, *, recorded: bool) -> Turn:
     )
 
 
-def _new(
+def _new_messages(
     turn: Turn, results: tuple[ToolResult, ...], kept: tuple[Message, ...]
 ) -> tuple[Message, ...]:
     """Return the messages that a run adds to a passed-in turn: missing results, later messages."""
@@ -224,30 +224,32 @@ def _handed_off(
     return ()
 
 
-def _ends(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
+def _ends_run(ending: Sequence[ToolSpec], results: tuple[ToolResult, ...]) -> bool:
     """Whether all calls except denied ones (at least one) succeeded and have run-ending tools."""
     names = [tool.name for tool in ending]
     ran = [result for result in results if result.status != "denied"]
     return bool(ran) and all(result.status == "ok" and result.name in names for result in ran)
 
 
-def _counted(counters: Counters, reply: Reply | None, results: tuple[ToolResult, ...]) -> Counters:
+def _count_turn(
+    counters: Counters, reply: Reply | None, results: tuple[ToolResult, ...]
+) -> Counters:
     """Return the counters after a turn: pauses, failed turns of each tool, all-denied turns."""
     pauses = counters.pauses
     if reply is not None:
         pauses = pauses + 1 if reply.finish_reason is PAUSE else 0
-    tool_errors = _errors(counters.tool_errors, results)
-    denials = _denials(counters.denials, results)
+    tool_errors = _count_errors(counters.tool_errors, results)
+    denials = _count_denials(counters.denials, results)
     return evolve(counters, tool_errors=tool_errors, denials=denials, pauses=pauses)
 
 
-def _denials(count: int, results: tuple[ToolResult, ...]) -> int:
+def _count_denials(count: int, results: tuple[ToolResult, ...]) -> int:
     """Return the updated count of all-denied turns; a successful call sets the count to 0."""
     statuses = {result.status for result in results}
     return count + 1 if statuses == {"denied"} else 0 if "ok" in statuses else count
 
 
-def _errors(counts: Mapping[str, int], results: tuple[ToolResult, ...]) -> Mapping[str, int]:
+def _count_errors(counts: Mapping[str, int], results: tuple[ToolResult, ...]) -> Mapping[str, int]:
     """Return, for each tool, the number of turns since its last success in which it only failed.
 
     A turn counts at most once for each tool. Any success of the tool in the turn removes its

@@ -96,24 +96,24 @@ class Approve(FrozenFields):
             asks=True,
             reads=fields,
             writes={Accepted: fields} if fields else {},
-            functions=(self._shown, self._edited) if fields else (),
+            functions=(self._shown_field, self._edited_field) if fields else (),
         )
 
     @property
-    def _shown(self) -> str:
+    def _shown_field(self) -> str:
         return f"field:shown:{self.field}"
 
     @property
-    def _edited(self) -> str:
+    def _edited_field(self) -> str:
         return f"field:edited:{self.field}"
 
     def enter(self, run: Run[S], /) -> Reaction[S, ApproveOutcome]:
         """Request a person's approval of the latest answer or of the field."""
         if self.field:
-            return Wait(run, (Invoke(run.next_effect, self._shown),))
-        return self._asked(run, answer_at_hand(run))
+            return Wait(run, (Invoke(run.next_effect, self._shown_field),))
+        return self._ask_person(run, answer_at_hand(run))
 
-    def _asked(self, run: Run[S], answer: str) -> Wait[S]:
+    def _ask_person(self, run: Run[S], answer: str) -> Wait[S]:
         limits = [one for one in (self.ttl_s, run.setup.approval_ttl_s) if one is not None]
         expires_at = run.at + min(limits) if limits else None
         arguments = json.dumps({"answer": answer}, ensure_ascii=False)
@@ -127,51 +127,51 @@ class Approve(FrozenFields):
         """Leave by `Accepted` or `Rejected`; a failed approver rejects the answer."""
         match event, answered:
             case Decided(), AskHuman():
-                return self._decided(run, event, answered)
+                return self._take_decision(run, event, answered)
             case CallbackReturned(answer=ItemsListed(items=(shown, *_))), _:
-                return self._asked(run, shown)
+                return self._ask_person(run, shown)
             case CallbackReturned(answer=NodeReturned(state=state)), _:
                 # A callback of this graph made the state; only the journal types it as `object`.
-                return self._accepted(evolve(run, state=cast("S", state)), edited=True)
+                return self._accept(evolve(run, state=cast("S", state)), edited=True)
             case EffectFailed(failure=failure), _:
-                return self._failed(run, failure, answered)
+                return self._fail(run, failure, answered)
             case _:
                 return Leave(run, Aborted())
 
-    def _failed(
+    def _fail(
         self, run: Run[S], failure: Failure, answered: Effect | None
     ) -> Leave[S, ApproveOutcome]:
         match answered:
-            case Invoke(callback=name) if name == self._shown:
+            case Invoke(callback=name) if name == self._shown_field:
                 return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Aborted())
             case Invoke():
                 run = evolve(run, record=evolve(run.record, approved=None))
-                return self._rejected(run, f"The edit does not fit: {failure.message}")
+                return self._reject(run, f"The edit does not fit: {failure.message}")
             case _:
-                return self._rejected(run, f"The approver failed: {failure.message}")
+                return self._reject(run, f"The approver failed: {failure.message}")
 
-    def _decided(
+    def _take_decision(
         self, run: Run[S], decided: Decided, asked: AskHuman
     ) -> Reaction[S, ApproveOutcome]:
         person = person_said(decided, asked)
         if not person.approved:
-            return self._rejected(run, person.reason)
+            return self._reject(run, person.reason)
         edited = decided.arguments not in {"", asked.call.arguments}
         shown: str = json.loads(asked.call.arguments)["answer"]
         answer = person.answer if edited else shown
         if edited and not answer.strip():
-            return self._rejected(run, "An edited answer has words.")
+            return self._reject(run, "An edited answer has words.")
         run = evolve(run, record=evolve(run.record, approved=(run.turn.number, answer)))
         if edited and self.field:
-            return Wait(run, (Invoke(run.next_effect, self._edited),))
-        return self._accepted(run, edited=edited)
+            return Wait(run, (Invoke(run.next_effect, self._edited_field),))
+        return self._accept(run, edited=edited)
 
-    def _accepted(self, run: Run[S], *, edited: bool) -> Leave[S, ApproveOutcome]:
+    def _accept(self, run: Run[S], *, edited: bool) -> Leave[S, ApproveOutcome]:
         assert run.record.approved is not None, "a person has approved"
         said = f"Approved, as follows:\n\n{run.record.approved[1]}" if edited else APPROVED
         run = with_messages(run, UserMessage(said, origin=self.name))
         return Leave(clear_ending(run), Accepted())
 
-    def _rejected(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:
+    def _reject(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:
         feedback = f"{REJECTED} {reason}" if reason else REJECTED
         return Leave(reject_answer(run, feedback, self.name), Rejected())

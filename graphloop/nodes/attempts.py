@@ -88,14 +88,14 @@ def counter_of(wrapper: str, name: str, *nodes: Node[S, Outcome]) -> str:
         name: the wrapper's name, which a wrapped node may have as well.
         nodes: the wrapped nodes.
     """
-    depth = max(map(_wrappers, nodes))
+    depth = max(map(_wrapper_depth, nodes))
     return f"{wrapper}{'+' * depth}:{name}"
 
 
-def _wrappers(node: Node[Any, Outcome]) -> int:
+def _wrapper_depth(node: Node[Any, Outcome]) -> int:
     """Return how deep wrappers are nested in a node; 0 for a node that wraps no other."""
     within = nodes_within(node)
-    return 1 + max(map(_wrappers, within)) if within else 0
+    return 1 + max(map(_wrapper_depth, within)) if within else 0
 
 
 def may_try_again(run: Run[S]) -> bool:
@@ -128,11 +128,11 @@ def attempted(
     run = with_count(run, counter, count)
     if failed is None:
         return run
-    run = _untold(run, talked)
-    return ended_by(evolve(run, turn=_cleared(run.turn, failed)), None)
+    run = _without_told(run, talked)
+    return ended_by(evolve(run, turn=_clear_turn(run.turn, failed)), None)
 
 
-def _untold(run: Run[S], talked: Dialogue | None) -> Run[S]:
+def _without_told(run: Run[S], talked: Dialogue | None) -> Run[S]:
     """Return the run without a failed generator's `Tell` messages; these are the latest ones."""
     exchanges = () if talked is None else talked.exchanges
     count = sum(isinstance(one.ask, Tell) for one in exchanges)
@@ -144,7 +144,7 @@ def _untold(run: Run[S], talked: Dialogue | None) -> Run[S]:
     return evolve(run, messages=History(run.messages[:-count]), record=record)
 
 
-def _cleared(turn: Turn, failed: Node[S, Outcome]) -> Turn:
+def _clear_turn(turn: Turn, failed: Node[S, Outcome]) -> Turn:
     notes = tuple(
         [
             one
@@ -165,7 +165,9 @@ def repeated(contract: Contract, node: Node[S, Outcome], times: int, on: Outcome
     ]
     calls = None if contract.model_calls is None else contract.model_calls * times
     before = _left_behind(contract, on)
-    moves = {one: _either([contract.moves.get(one, NOTHING)], before) for one in node.outcomes}
+    moves = {
+        one: _joined_moves([contract.moves.get(one, NOTHING)], before) for one in node.outcomes
+    }
     return replace(contract, moves=moves, model_calls=calls, children=tuple(again))
 
 
@@ -186,19 +188,19 @@ def either(first: Node[S, Outcome], second: Node[S, Outcome], on: Outcomes) -> C
         for out in outcomes
     }
     return Contract(
-        caps=_both(one.caps, other.caps),
-        moves={out: _either(moved[out], before) for out in outcomes},
+        caps=_common_caps(one.caps, other.caps),
+        moves={out: _joined_moves(moved[out], before) for out in outcomes},
         model_calls=None if calls[0] is None or calls[1] is None else calls[0] + calls[1],
         tools=one.tools or other.tools,
         asks=one.asks or other.asks,
-        children=tuple([_unneeded(child) for child in (*one.children, *other.children)]),
+        children=tuple([_not_needed(child) for child in (*one.children, *other.children)]),
         reads=None if one.reads is None or other.reads is None else one.reads | other.reads,
-        writes=_writes(pairs, on),
+        writes=_surely_written(pairs, on),
         functions=(*one.functions, *other.functions),
     )
 
 
-def _unneeded(child: ChildContract) -> ChildContract:
+def _not_needed(child: ChildContract) -> ChildContract:
     """Return the child contract with `needs=0`, because another node may answer in its place.
 
     A child that needs more successful runs than it starts is returned unchanged: it always fails.
@@ -212,7 +214,7 @@ def _left_behind(contract: Contract, on: Outcomes) -> frozenset[Moves]:
     return NOTHING.union(*map(contract.may_move, on)) - {"note", "end", "broken"}
 
 
-def _either(ways: Sequence[frozenset[Moves]], before: frozenset[Moves]) -> frozenset[Moves]:
+def _joined_moves(ways: Sequence[frozenset[Moves]], before: frozenset[Moves]) -> frozenset[Moves]:
     """Return the moves of a visit that makes one of the sets `ways`, after failed attempts.
 
     The attempts may have made the moves `before`. `perhaps` is added unless all moves are sure.
@@ -222,7 +224,7 @@ def _either(ways: Sequence[frozenset[Moves]], before: frozenset[Moves]) -> froze
     return moved if sure else moved | UNSURE
 
 
-def _writes(
+def _surely_written(
     pairs: Sequence[tuple[Node[S, Outcome], Contract]], on: Outcomes
 ) -> dict[type[Outcome], frozenset[str]] | None:
     """Return, by outcome, the state fields that are surely written, whichever node leaves by it.
@@ -250,7 +252,7 @@ def _in_all(sets: Sequence[frozenset[str]]) -> frozenset[str]:
     return sets[0].intersection(*sets)
 
 
-def _both(
+def _common_caps(
     first: Mapping[type[Outcome], Cap], second: Mapping[type[Outcome], Cap]
 ) -> dict[type[Outcome], Cap]:
     """Return the caps of outcomes that both nodes cap with the same counts and resets.

@@ -98,7 +98,7 @@ class Compact(FrozenFields):
         run = evolve(run, turn=turn)
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))
-        tokens, calibration = self._size(run, full=asked)
+        tokens, calibration = self._measure(run, full=asked)
         pruned = prune(run.messages, self.compaction, calibration, tokens)
         run = with_conversation(run, pruned.messages) if pruned.layers else run
         span = to_summarize(run.messages, self.compaction.keep_recent_turns)
@@ -123,15 +123,15 @@ class Compact(FrozenFields):
                 assert span is not None, "a summary was asked for"
                 # A cut summary, or a refusal, must not replace messages: their content is lost.
                 said = reply.message.text if reply.finish_reason is FinishReason.STOP else ""
-                run = _paid(run, reply.usage)
+                run = _pay_usage(run, reply.usage)
                 if reply.finish_reason is not FinishReason.STOP:
-                    run = self._warned(run, f"it ended by {reply.finish_reason.value!r}")
+                    run = self._with_warning(run, f"it ended by {reply.finish_reason.value!r}")
                 shorter = summarized(run.messages, span, said)
                 if len(shorter) == len(run.messages):
                     return self._leave(run, worked=_is_worth_asking(run))
                 return self._leave(with_conversation(run, shorter), worked=True)
             case EffectFailed() if isinstance(answered, CallModel):
-                run = self._warned(_paid(run, event.spent.usage), event.failure.message)
+                run = self._with_warning(_pay_usage(run, event.spent.usage), event.failure.message)
                 return self._leave(run, worked=_is_worth_asking(run))
             case CallbackReturned(answer=Changes(messages=messages)):
                 changed = run if messages is None else with_conversation(run, messages)
@@ -144,7 +144,7 @@ class Compact(FrozenFields):
                 return Leave(run, Aborted())
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
-    def _size(self, run: Run[S], *, full: bool) -> tuple[int, Calibration]:
+    def _measure(self, run: Run[S], *, full: bool) -> tuple[int, Calibration]:
         """Return the conversation's tokens, and the calibration that corrects estimates of them.
 
         `full`: the provider found the window full, so the tokens are at least the window's.
@@ -157,7 +157,7 @@ class Compact(FrozenFields):
         tokens = counted.tokens + new
         return max(tokens, self.compaction.window) if full else tokens, calibration
 
-    def _warned(self, run: Run[S], found: str) -> Run[S]:
+    def _with_warning(self, run: Run[S], found: str) -> Run[S]:
         told = f"{self.name!r} had no summary to put in place of old messages: {found}"
         return evolve(run, record=evolve(run.record, warnings=(*run.record.warnings, told)))
 
@@ -180,5 +180,5 @@ def _is_worth_asking(run: Run[S]) -> bool:
     return not run.turn.asked or not run.record.measured.messages
 
 
-def _paid(run: Run[S], usage: Usage) -> Run[S]:
+def _pay_usage(run: Run[S], usage: Usage) -> Run[S]:
     return evolve(run, turn=evolve(run.turn, usage=run.turn.usage + usage))

@@ -86,13 +86,13 @@ class Critique(FrozenFields):
             return Leave(ended_by(run, ending), Failed())
         if not isinstance(event, ModelReplied):
             return Leave(run, Aborted())
-        feedback = _feedback(event.reply)
+        feedback = _feedback_of(event.reply)
         if feedback is None:
             return Leave(run, Accepted())
         return Leave(reject_answer(run, feedback, self.name), Rejected())
 
 
-def _feedback(reply: Reply) -> str | None:
+def _feedback_of(reply: Reply) -> str | None:
     """Return the judge's feedback on a rejected answer, or None if the judge accepted it."""
     if reply.finish_reason in CUT_SHORT:
         return "The answer was not accepted: its judge was cut short. Improve it."

@@ -116,12 +116,12 @@ class Asks:
 def with_dialogue(run: Run[S]) -> Run[S]:
     """Return the run with a new dialogue, which has no requests yet."""
     dialogue = Dialogue(run.next_effect, len(run.messages), run.spent.usage)
-    return _with(run, dialogue)
+    return _with_dialogue(run, dialogue)
 
 
 def over(run: Run[S]) -> Run[S]:
     """Return the run without a dialogue, because its node is being left."""
-    return run if run.turn.dialogue is None else _with(run, None)
+    return run if run.turn.dialogue is None else _with_dialogue(run, None)
 
 
 def requested(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Failure:
@@ -139,27 +139,27 @@ def requested(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] 
     needs_whole = isinstance(ask, Tell) or (not isinstance(ask, AskPerson) and ask.conversation)
     if needs_whole and (why := unanswered(run)):
         return Failure("ConfigError", why)
-    waiting = _with(run, evolve(dialogue, asked=ask))
+    waiting = _with_dialogue(run, evolve(dialogue, asked=ask))
     match ask:
         case AskModel():
-            return waiting, _call(run, ask, node)
+            return waiting, _call_model(run, ask, node)
         case AskPerson(question=question):
             arguments = json.dumps({"question": question, "answer": ""}, ensure_ascii=False)
             call = ToolCall("", node, arguments)
             key = f"{node}.{run.next_effect}"
-            asked = AskHuman(run.next_effect, key, call, _expiry(run), takes=IN_WORDS)
+            asked = AskHuman(run.next_effect, key, call, _expires_at(run), takes=IN_WORDS)
             return waiting, asked
         case AskAgent(agent=agent):
             if (failure := too_deep(run.setup, [agent])) is not None:
                 return failure
-            key, messages = f"{node}.{run.next_effect}", _read(run, ask, node)
+            key, messages = f"{node}.{run.next_effect}", _messages_for(run, ask, node)
             return waiting, StartRun(
                 run.next_effect, key, agent, "", messages, budget_remaining(run, 0)
             )
         case Tell(message=message):
             if isinstance(message, UserMessage) and not message.origin:
                 message = evolve(message, origin=node)
-            return _answered(add_notes(waiting, (message,)), None), None
+            return _keep_answer(add_notes(waiting, (message,)), None), None
         case _:
             assert_never(ask)
 
@@ -168,39 +168,39 @@ def heard_back(run: Run[S], event: Event, answered: Effect | None) -> Run[S] | N
     """Return the run with the event's answer to a request; None if it answers no request."""
     match event, answered:
         case ModelReplied(reply=reply), CallModel():
-            return _answered(run, reply)
+            return _keep_answer(run, reply)
         case Decided(), AskHuman():
-            return _answered(run, person_said(event, answered))
+            return _keep_answer(run, person_said(event, answered))
         case ChildEnded(), StartRun():
-            return _answered(run, _text(event, answered))
+            return _keep_answer(run, _answer_of_child(event, answered))
         case EffectFailed(failure=failure), CallModel() | AskHuman() | StartRun():
             # The journal has the traceback; a run holds only facts that decide how it continues.
-            return _answered(run, evolve(failure, traceback=""))
+            return _keep_answer(run, evolve(failure, traceback=""))
         case _:
             return None
 
 
-def _answered(run: Run[S], answer: Answer | Failure) -> Run[S]:
+def _keep_answer(run: Run[S], answer: Answer | Failure) -> Run[S]:
     dialogue = run.turn.dialogue
     assert dialogue is not None, "what was asked was asked in a dialogue"
     assert dialogue.asked is not None, "what is answered was asked"
     exchanges = (*dialogue.exchanges, Exchange(dialogue.asked, answer))
-    return _with(run, evolve(dialogue, exchanges=exchanges, asked=None))
+    return _with_dialogue(run, evolve(dialogue, exchanges=exchanges, asked=None))
 
 
-def _with(run: Run[S], dialogue: Dialogue | None) -> Run[S]:
+def _with_dialogue(run: Run[S], dialogue: Dialogue | None) -> Run[S]:
     return evolve(run, turn=evolve(run.turn, dialogue=dialogue))
 
 
-def _call(run: Run[S], ask: AskModel, node: str) -> CallModel:
+def _call_model(run: Run[S], ask: AskModel, node: str) -> CallModel:
     settings = run.setup.settings
     # Proofs rely on the run's own token limit, so no node may raise it.
     settings = evolve(settings, max_tokens=stricter(settings.max_tokens, ask.max_tokens))
-    request = ModelRequest(_read(run, ask, node), settings=settings)
+    request = ModelRequest(_messages_for(run, ask, node), settings=settings)
     return CallModel(run.next_effect, ask.model or run.setup.model, request)
 
 
-def _read(run: Run[S], ask: AskModel | AskAgent, node: str) -> History[Message]:
+def _messages_for(run: Run[S], ask: AskModel | AskAgent, node: str) -> History[Message]:
     """Return the messages that a model or an agent receives with this request."""
     messages: History[Message] = run.messages if ask.conversation else History()
     if isinstance(ask, AskModel) and ask.system:
@@ -208,7 +208,7 @@ def _read(run: Run[S], ask: AskModel | AskAgent, node: str) -> History[Message]:
     return messages.append(UserMessage(ask.prompt, origin=node))
 
 
-def _text(ended: ChildEnded, started: StartRun) -> str | Failure:
+def _answer_of_child(ended: ChildEnded, started: StartRun) -> str | Failure:
     """Return the answer of an ended child run; a failure if it failed or changed the state."""
     if ended.changed:
         found = f"agent {started.agent!r} changes the state, which a generator cannot take"
@@ -216,7 +216,7 @@ def _text(ended: ChildEnded, started: StartRun) -> str | Failure:
     return ended.content if ended.status == "ok" else Failure("RunFailed", ended.content)
 
 
-def _expiry(run: Run[S]) -> float | None:
+def _expires_at(run: Run[S]) -> float | None:
     """Return the time from which a person's answer to a new question is too late; None for none."""
     ttl_s = run.setup.approval_ttl_s
     return None if ttl_s is None else run.at + ttl_s
@@ -235,7 +235,12 @@ def about_question(run: Run[S], event: Event, answered: Effect | None) -> Wait[S
             shown = json.dumps({"question": question.text}, ensure_ascii=False)
             told = ToolCall(call.id, call.name, shown)
             asked = AskHuman(
-                run.next_effect, key, told, _expiry(run), takes=question.takes, question=question
+                run.next_effect,
+                key,
+                told,
+                _expires_at(run),
+                takes=question.takes,
+                question=question,
             )
             return Wait(run, (asked,))
         case Decided(), AskHuman(question=ToolQuestion() as question, key=key):

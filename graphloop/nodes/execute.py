@@ -108,7 +108,7 @@ class Execute(FrozenFields):
             if verdict is not None and verdict.kind == "run":
                 waiting.append(place)
             else:
-                results[place] = _refusal(turn, place, verdict)
+                results[place] = _refusal_result(turn, place, verdict)
         if waiting:
             return self._go_on(run, tuple(results), queued(turn, waiting))
         return self._issue(run, tuple(results), ())
@@ -141,7 +141,9 @@ class Execute(FrozenFields):
             told, status = event.content, event.status
             result = ToolResult(answered.key, call.id, call.name, told, status, event.data)
         else:
-            reaction = about_question(run, event, answered) or self._unusual(run, event, answered)
+            reaction = about_question(run, event, answered) or self._on_unusual(
+                run, event, answered
+            )
             if not isinstance(reaction, ToolResult):
                 return reaction
             result = reaction
@@ -149,7 +151,7 @@ class Execute(FrozenFields):
         results[call_place(result.key)] = result
         return self._issue(run, tuple(results), turn.waiting)
 
-    def _unusual(
+    def _on_unusual(
         self, run: Run[S], event: Event, answered: Effect | None
     ) -> ToolResult | Reaction[S, ExecuteOutcome]:
         """Return the result that an event other than a tool's return gives, or a reaction to it."""
@@ -157,29 +159,29 @@ class Execute(FrozenFields):
             case ToolReturned(status="unknown"), CallTool() if _may_ask(run, answered):
                 if rule := run.watch.monitor.forbids(answered.call.name, approved=True):
                     content = f"{NOT_AGAIN} Rule: {describe_rule(rule)}."
-                    result = _result(answered.key, answered.call, content, "unknown")
+                    result = _make_result(answered.key, answered.call, content, "unknown")
                 else:
                     return _ask_again(run, answered)
             case ToolReturned(), CallTool():
-                result = _result(answered.key, answered.call, event.content, event.status)
+                result = _make_result(answered.key, answered.call, event.content, event.status)
             case ChildEnded(), StartRun():
                 call = run.turn.calls[call_place(answered.key)]
-                result = _result(answered.key, call, event.content, event.status)
+                result = _make_result(answered.key, call, event.content, event.status)
             case Decided(), AskHuman() if _is_allowed(event, answered) and has_capacity(run):
-                return self._again(run, call_place(answered.key))
+                return self._run_again(run, call_place(answered.key))
             case ((Decided() | EffectFailed()), AskHuman()):
-                result = _result(answered.key, answered.call, NOT_AGAIN, "unknown")
+                result = _make_result(answered.key, answered.call, NOT_AGAIN, "unknown")
             case EffectFailed(), CallTool() | StartRun():
                 call = run.turn.calls[call_place(answered.key)]
                 content = f"{event.failure.error}: {event.failure.message}"
-                result = _result(answered.key, call, content, "error")
+                result = _make_result(answered.key, call, content, "error")
             case Steered(), _:
                 return Leave(steered(run, event), Done())
             case _:
                 return Leave(run, Aborted())
         return result
 
-    def _again(self, run: Run[S], place: int) -> Reaction[S, ExecuteOutcome]:
+    def _run_again(self, run: Run[S], place: int) -> Reaction[S, ExecuteOutcome]:
         """Run a call again that may have run already; a person has allowed this second run."""
         turn = run.turn
         verdicts = list(turn.verdicts)
@@ -214,18 +216,18 @@ class Execute(FrozenFields):
             left = [place for place in places_of(queues) if place not in refused]
             run = evolve(run, turn=note_limits(run.turn, refused.values()))
             return self._issue(run, tuple(slots), queued(run.turn, left))
-        ready = self._ready(run, queues)
+        ready = self._next_calls(run, queues)
         if not ready and not run.pending:
             handoffs = places_of(queues)
             if results.count(None) == len(handoffs):
                 return _hand_off(run, results, handoffs)
-        turn = evolve(run.turn, results=results, waiting=_without(queues, ready))
+        turn = evolve(run.turn, results=results, waiting=_drop_started(queues, ready))
         run = evolve(run, turn=turn)
         if ready or run.pending:
             return Wait(run, _effects_of(run, ready, queues))
         return Leave(run, Held())
 
-    def _ready(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
+    def _next_calls(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
         """Return the calls to start now: all client tools, then others up to `concurrency`.
 
         An agent that takes over the conversation is never among them, because it starts last.
@@ -245,12 +247,12 @@ class Execute(FrozenFields):
                 holders.append(one)
             elif self.hold:
                 return {}
-        taken = _locks(run.turn, holders, others) if holders else set[str]()
-        fitting = _fitting(others, self.concurrency - len(holders), taken)
+        taken = _held_locks(run.turn, holders, others) if holders else set[str]()
+        fitting = _startable_calls(others, self.concurrency - len(holders), taken)
         return {**dict(sorted(clients)), **fitting} if clients else fitting
 
 
-def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, ToolSpec]:
+def _startable_calls(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, ToolSpec]:
     """Return up to `room` calls, the first in request order whose locks are free."""
     offered: list[tuple[int, ToolSpec]] = []
     for queue in queues:
@@ -264,7 +266,7 @@ def _fitting(queues: Sequence[Queue], room: int, taken: set[str]) -> dict[int, T
     return fitting
 
 
-def _without(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[Queue, ...]:
+def _drop_started(queues: tuple[Queue, ...], ready: Mapping[int, ToolSpec]) -> tuple[Queue, ...]:
     """Return the queues without the calls that start now; these are first in their queues."""
     left: list[Queue] = []
     if len(queues) == 1 and len(ready) == len(queues[0].places):
@@ -299,7 +301,7 @@ def _is_allowed(decided: Decided, asked: AskHuman) -> bool:
     return decided.approved and in_time and not decided.arguments
 
 
-def _locks(turn: Turn, holders: Sequence[Effect], queues: Sequence[Queue]) -> set[str]:
+def _held_locks(turn: Turn, holders: Sequence[Effect], queues: Sequence[Queue]) -> set[str]:
     """Return the locks that these effects hold; empty if no waiting call needs a lock."""
     if not any(queue.tool.lock for queue in queues):
         return set()
@@ -334,7 +336,7 @@ def _hand_off(
     """Start the first agent that takes over, with the whole remaining budget; refuse the others."""
     turn, place = run.turn, handoffs[0]
     call, key = turn.call_at(place), call_key(turn.number, place)
-    messages = _conversation(run, results)
+    messages = _conversation_with(run, results)
     problem = f"Not run: {call.name!r} takes the conversation over, and only one agent can."
     slots = list(results)
     for other in handoffs[1:]:
@@ -345,7 +347,7 @@ def _hand_off(
     return Wait(run, (start,))
 
 
-def _conversation(run: Run[S], results: tuple[ToolResult | None, ...]) -> Sequence[Message]:
+def _conversation_with(run: Run[S], results: tuple[ToolResult | None, ...]) -> Sequence[Message]:
     """Return the messages for an agent that takes over: the history and this turn's results.
 
     Calls of agents that would take over are left out, because each call in a history needs a
@@ -359,7 +361,7 @@ def _conversation(run: Run[S], results: tuple[ToolResult | None, ...]) -> Sequen
     return run.messages.append(evolve(reply.message, parts=tuple(kept)), *given)
 
 
-def _refusal(turn: Turn, index: int, verdict: CallVerdict | None) -> ToolResult | None:
+def _refusal_result(turn: Turn, index: int, verdict: CallVerdict | None) -> ToolResult | None:
     if verdict is None:
         # No gate gave a verdict, so the call is denied. A checked graph cannot come here (GL2).
         return answer(turn, index, NO_GATE, "denied")
@@ -379,7 +381,7 @@ def _refusal(turn: Turn, index: int, verdict: CallVerdict | None) -> ToolResult 
             assert_never(verdict.kind)
 
 
-def _result(
+def _make_result(
     key: str, call: ToolCall, content: str | tuple[UserPart, ...], status: ResultStatus
 ) -> ToolResult:
     return ToolResult(key, call.id, call.name, content, status)

@@ -75,15 +75,15 @@ class Fallback(Generic[S]):
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the first node, and the second at once if the first fails at once."""
-        return self._settled(self.first.enter(attempted(run, self._counter, 0, None)))
+        return self._try_second(self.first.enter(attempted(run, self._counter, 0, None)))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Pass the event to the active node; enter the second node if the first fails."""
         if run.counters.by_node.get(self._counter, 0):
             return self.second.on(run, event, answered)
-        return self._settled(self.first.on(run, event, answered), run.turn.dialogue)
+        return self._try_second(self.first.on(run, event, answered), run.turn.dialogue)
 
-    def _settled(
+    def _try_second(
         self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None
     ) -> Reaction[S, Outcome]:
         if not isinstance(reaction, Leave) or type(reaction.outcome) not in self.after:

@@ -102,44 +102,44 @@ class FanOut:
         """Store a branch's result and start the next branch; after the last, join all answers."""
         match event, answered:
             case ChildEnded(), StartRun():
-                ended = self._ended(run, event)
+                ended = self._end_branch(run, event)
                 usage = run.turn.usage + event.spent.usage
                 return self._go_on(evolve(run, turn=evolve(ended, usage=usage)))
             case EffectFailed(failure=failure), StartRun():
                 content = f"{failure.error}: {failure.message}"
-                ended = self._ended(run, ChildEnded(event.at, event.effect, content, "error"))
+                ended = self._end_branch(run, ChildEnded(event.at, event.effect, content, "error"))
                 usage = run.turn.usage + event.spent.usage
                 run = evolve(run, turn=evolve(ended, usage=usage))
                 return self._broken_off(run) if _is_mistake(ended, event) else self._go_on(run)
             case CallbackReturned(answer=answer), Invoke():
-                return self._joined(run, answer)
+                return self._take_joined(run, answer)
             case EffectFailed(failure=failure), Invoke():
-                return _failed(run, failure)
+                return _fail(run, failure)
             case _:
                 return Leave(run, Aborted())
 
-    def _joined(self, run: Run[S], answer: Answer) -> Reaction[S, FanOutOutcome]:
+    def _take_joined(self, run: Run[S], answer: Answer) -> Reaction[S, FanOutOutcome]:
         """Leave with the text, or with the new state, that the callback made of the answers."""
         match answer:
             case BranchesJoined(text=text):
-                return self._answered(run, text)
+                return self._answer(run, text)
             case NodeReturned(state=state, changed=changed):
                 branches = run.turn.branches
                 text = joined(branches, self.reducer) if branches else ""
                 # The driver has checked the state's type.
                 run = evolve(run, state=cast("S", state)) if changed else run
-                return self._answered(run, text)
+                return self._answer(run, text)
             case _:
-                return _failed(run, wrong_answer(self.callback, BranchesJoined, answer))
+                return _fail(run, wrong_answer(self.callback, BranchesJoined, answer))
 
-    def _ended(self, run: Run[S], event: ChildEnded) -> Turn:
+    def _end_branch(self, run: Run[S], event: ChildEnded) -> Turn:
         """Return the turn with a branch's result; a result after the decision counts as not run."""
         branches = run.turn.branches
         status, content = event.status, event.content
         if is_decided(branches, self.join):
             status, content = "not_run", LATE
         # Branches start in order, so their effect ids are sorted.
-        at = bisect_left(branches, event.effect, hi=_started_count(branches), key=_effect)
+        at = bisect_left(branches, event.effect, hi=_started_count(branches), key=_effect_of)
         ended = evolve(branches[at], status=status, content=content)
         return evolve(run.turn, branches=(*branches[:at], ended, *branches[at + 1 :]))
 
@@ -148,7 +148,7 @@ class FanOut:
         branches = run.turn.branches
         if is_decided(branches, self.join):
             if run.pending:
-                return Wait(_abandoned(run))
+                return Wait(_abandon(run))
             return self._join(run)
         first = _started_count(branches)
         waiting = branches[first:]
@@ -160,7 +160,7 @@ class FanOut:
                 return self._go_on(evolve(run, turn=evolve(run.turn, branches=branches)))
             room = self.concurrency - len(run.pending)
             if room > 0:
-                return self._started(run, first, waiting[:room], len(waiting))
+                return self._start_branches(run, first, waiting[:room], len(waiting))
         return Wait(run) if run.pending else self._join(run)
 
     def _broken_off(self, run: Run[S]) -> Reaction[S, FanOutOutcome]:
@@ -170,9 +170,9 @@ class FanOut:
             for one in run.turn.branches
         ]
         run = evolve(run, turn=evolve(run.turn, branches=tuple(branches)))
-        return Wait(_abandoned(run)) if run.pending else self._join(run)
+        return Wait(_abandon(run)) if run.pending else self._join(run)
 
-    def _started(
+    def _start_branches(
         self, run: Run[S], first: int, starting: Sequence[BranchRun], waiting: int
     ) -> Reaction[S, FanOutOutcome]:
         """Request the runs of `starting`, each with an equal share of the remaining budget."""
@@ -206,26 +206,26 @@ class FanOut:
         for one in bad:
             if one.status == "error" and one.content.startswith(BY_MISTAKE):
                 error, _, message = one.content.partition(": ")
-                return _failed(run, Failure(error, f"{one.name}: {message}"))
+                return _fail(run, Failure(error, f"{one.name}: {message}"))
         if bad and (len(bad) == len(branches) or self.join == "fail_fast"):
             bad.sort(key=lambda one: one.status == "not_run")  # Report failures first.
-            return _failed(run, Failure("RunFailed", f"{bad[0].name}: {bad[0].content}"))
+            return _fail(run, Failure("RunFailed", f"{bad[0].name}: {bad[0].content}"))
         if self.callback:
             return Wait(run, (Invoke(run.next_effect, self.callback),))
-        return self._answered(run, joined(branches, self.reducer))
+        return self._answer(run, joined(branches, self.reducer))
 
-    def _answered(self, run: Run[S], text: str) -> Reaction[S, FanOutOutcome]:
+    def _answer(self, run: Run[S], text: str) -> Reaction[S, FanOutOutcome]:
         """Store the joined answer as the turn's reply, and leave by `Answered`."""
         message = AssistantMessage((TextPart(text),))
         reply = Reply(message, FinishReason.STOP, model=self.name)
         return Leave(evolve(run, turn=evolve(run.turn, reply=reply)), Answered())
 
 
-def _abandoned(run: Run[S]) -> Run[S]:
+def _abandon(run: Run[S]) -> Run[S]:
     return evolve(run, turn=evolve(run.turn, abandoned=True))
 
 
-def _effect(branch: BranchRun) -> int:
+def _effect_of(branch: BranchRun) -> int:
     return branch.effect
 
 
@@ -244,5 +244,5 @@ def _waits(branch: BranchRun) -> int:
     return int(not branch.effect)
 
 
-def _failed(run: Run[S], failure: Failure) -> Leave[S, FanOutOutcome]:
+def _fail(run: Run[S], failure: Failure) -> Leave[S, FanOutOutcome]:
     return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())

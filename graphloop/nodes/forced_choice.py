@@ -53,10 +53,12 @@ def choices(reply: Reply, tool: ToolSpec) -> tuple[object, ...]:
     """Return the arguments of each call of `tool` as JSON values; None if they are not JSON."""
     if reply.finish_reason in CUT_SHORT:
         return ()
-    return tuple([_value(one.arguments) for one in reply.message.calls if one.name == tool.name])
+    return tuple(
+        [_parse_json(one.arguments) for one in reply.message.calls if one.name == tool.name]
+    )
 
 
-def _value(arguments: str) -> object:
+def _parse_json(arguments: str) -> object:
     try:
         return json.loads(arguments)
     except (ValueError, RecursionError):

@@ -104,65 +104,65 @@ class Function:
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Request the call of the function; a generator starts with an empty dialogue."""
-        return self._called(run if self.asks is None else with_dialogue(run))
+        return self._call_function(run if self.asks is None else with_dialogue(run))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Leave by the function's outcome, or make the request that its generator yielded."""
         match event:
             case CallbackReturned(answer=NodeReturned() as left):
-                return self._left(over(run), left)
+                return self._leave_by(over(run), left)
             case CallbackReturned(answer=RequestYielded(ask=ask)) if self.asks is not None:
-                return self._asked(run, ask, self.asks)
+                return self._make_request(run, ask, self.asks)
             case CallbackReturned(answer=answer):
-                return _failed(run, wrong_answer(self.callback, NodeReturned, answer))
+                return _fail(run, wrong_answer(self.callback, NodeReturned, answer))
             case EffectFailed() if isinstance(answered, Invoke):
-                return _failed(run, event.failure)
+                return _fail(run, event.failure)
             case _:
                 heard = heard_back(run, event, answered) if run.turn.dialogue is not None else None
-                return Leave(over(run), Aborted()) if heard is None else self._called(heard)
+                return Leave(over(run), Aborted()) if heard is None else self._call_function(heard)
 
-    def _called(self, run: Run[S]) -> Wait[S]:
+    def _call_function(self, run: Run[S]) -> Wait[S]:
         return Wait(run, (Invoke(run.next_effect, self.callback),))
 
-    def _asked(self, run: Run[S], ask: Ask, asks: Asks) -> Reaction[S, Outcome]:
+    def _make_request(self, run: Run[S], ask: Ask, asks: Asks) -> Reaction[S, Outcome]:
         """Make the generator's request, if the node's declared requests and the budget allow it."""
         assert run.turn.dialogue is not None, "a node that may ask enters with a dialogue"
         refused = asks.refusal(ask, run.turn.dialogue.exchanges)
         if refused is not None:
-            return self._refused(run, refused)
+            return self._refuse(run, refused)
         if spent := run.setup.budget.tripped(run.spent):
             return Leave(ended_by(over(run), Ending(EndReason.BUDGET, spent)), Failed())
         request = requested(run, ask, self.name)
         if isinstance(request, Failure):
-            return self._refused(run, request)
+            return self._refuse(run, request)
         waiting, effect = request
-        return self._called(waiting) if effect is None else Wait(waiting, (effect,))
+        return self._call_function(waiting) if effect is None else Wait(waiting, (effect,))
 
-    def _refused(self, run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
-        return _failed(run, evolve(failure, message=f"node {self.name!r}: {failure.message}"))
+    def _refuse(self, run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
+        return _fail(run, evolve(failure, message=f"node {self.name!r}: {failure.message}"))
 
-    def _left(self, run: Run[S], left: NodeReturned) -> Reaction[S, Outcome]:
+    def _leave_by(self, run: Run[S], left: NodeReturned) -> Reaction[S, Outcome]:
         kind = next((one for one in self.leaves_by if one.__name__ == left.outcome), None)
         if kind is None:
             known = ", ".join(sorted(one.__name__ for one in self.leaves_by))
             found = f"{self.callback!r} left by {left.outcome!r}; the outcomes are {known}"
-            return _failed(run, Failure("ConfigError", found))
+            return _fail(run, Failure("ConfigError", found))
         try:
             # An outcome class without fields need not be a dataclass, so it is not decoded.
             outcome = decode(left.fields, type=kind) if left.fields else kind()
         except (DecodeError, ValidationError, TypeError) as error:
             found = f"{self.callback!r} left by {left.outcome!r}, whose fields do not fit: {error}"
-            return _failed(run, Failure("ConfigError", found))
+            return _fail(run, Failure("ConfigError", found))
         if left.notes:
             if why := unanswered(run):
-                return self._refused(run, Failure("ConfigError", why))
+                return self._refuse(run, Failure("ConfigError", why))
             run = add_notes(run, left.notes)
         if left.changed:
             # The codec, or the function's annotation, has checked the state's type.
             run = evolve(run, state=cast("S", left.state))
-        return self._counted(run, outcome)
+        return self._count_outcome(run, outcome)
 
-    def _counted(self, run: Run[S], outcome: Outcome) -> Reaction[S, Outcome]:
+    def _count_outcome(self, run: Run[S], outcome: Outcome) -> Reaction[S, Outcome]:
         times = dict(self.caps).get(type(outcome))
         if times is None:
             return Leave(run, outcome)
@@ -176,8 +176,8 @@ class Function:
         if self.capped is not None:
             return Leave(run, self.capped())
         found = f"node {run.node!r} may leave by {word!r} {times} times in a run, and did"
-        return _failed(run, Failure("CapReached", f"{found}: raise its cap, or give it `capped`"))
+        return _fail(run, Failure("CapReached", f"{found}: raise its cap, or give it `capped`"))
 
 
-def _failed(run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
+def _fail(run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
     return Leave(ended_by(over(run), Ending(EndReason.ERROR, failure=failure)), Failed())

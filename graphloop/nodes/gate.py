@@ -84,7 +84,7 @@ class Gate(FrozenFields):
         The checks of the calls may have come with the reply; otherwise the node requests them.
         """
         turn = run.turn
-        offered = turn.tools.callable if turn.tool_choice.mode in FREE else _callable(turn)
+        offered = turn.tools.callable if turn.tool_choice.mode in FREE else _callable_tools(turn)
         calls, is_new = turn.calls, not turn.verdicts and not turn.results
         for call in calls:
             is_new = is_new and call.name in offered
@@ -92,7 +92,7 @@ class Gate(FrozenFields):
         if not is_new:
             held = [one for one in turn.verdicts if one is not None and one.kind == "held"]
             if any(one.gate == self.name for one in held):
-                return _ask(run)
+                return _ask_or_leave(run)
             run, places = _open_places(run, offered)
             turn = run.turn
             # Before any verdict, each call has the arguments that the model wrote.
@@ -103,7 +103,7 @@ class Gate(FrozenFields):
         if self.rules and self.rules not in turn.gated:
             run = evolve(run, turn=evolve(turn, gated=(*turn.gated, self.rules)))
         if turn.checks and turn.checked == calls:
-            return self._judged(run, turn.checks)
+            return self._judge_calls(run, turn.checks)
         places = places or tuple(range(len(calls)))
         return Wait(run, (CheckCalls(run.next_effect, turn.number, calls, places),))
 
@@ -116,7 +116,7 @@ class Gate(FrozenFields):
                     raise IllegalEvent(f"expected the checks of {expected} call(s), found {found}")
                 checks = event.checks
             case ((Decided() | EffectFailed()), AskHuman()):
-                return _answered(run, event, answered)
+                return _apply_decision(run, event, answered)
             case EffectFailed(), CheckCalls():
                 problem = f"Not run: checking the call failed ({event.failure.message})."
                 checks = (CallCheck(problem),) * len(answered.calls)
@@ -124,10 +124,10 @@ class Gate(FrozenFields):
                 return Leave(run, Aborted())
         if answered.key:
             verdict = self._rejudge(run, answered, checks[0])
-            return _settled(_decided(run, answered.key, verdict))
-        return self._judged(run, checks)
+            return _leave_or_wait(_keep_verdict(run, answered.key, verdict))
+        return self._judge_calls(run, checks)
 
-    def _judged(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
+    def _judge_calls(self, run: Run[S], checks: tuple[CallCheck, ...]) -> Reaction[S, GateOutcome]:
         """Turn the checks of open calls into verdicts, and ask a person about held calls."""
         turn = run.turn
         is_gated = run.setup.rules or turn.gated or turn.verdicts or run.watch.monitor.automata
@@ -144,12 +144,12 @@ class Gate(FrozenFields):
             else:
                 verdicts.append(decided)
         if run.watch.monitor.automata:
-            verdicts = _foreseen(run, verdicts)
+            verdicts = _foresee_rules(run, verdicts)
         turn = evolve(turn, verdicts=tuple(verdicts))
         run = evolve(run, turn=turn)
         if all(one.kind != "held" for one in verdicts) or (not self.hold and _runs_first(turn)):
             return Leave(run, SETTLED)
-        return _ask(run)
+        return _ask_or_leave(run)
 
     def _rejudge(self, run: Run[S], edited: CheckCalls, check: CallCheck) -> CallVerdict:
         """Return the verdict on a call whose arguments a person edited; the rules may deny it."""
@@ -183,10 +183,12 @@ class Gate(FrozenFields):
         above = run.setup.rules
         rules: list[Rule] = []
         if call.name not in run.setup.own:
-            rules += [_rule(one, call.name, check, level) for level, one in enumerate(above)]
+            rules += [
+                _deciding_rule(one, call.name, check, level) for level, one in enumerate(above)
+            ]
             rules += check.added
         # A check has one level of conditions for each parent, then one for all gates of this run.
-        rules += [_rule(one, call.name, check, len(above)) for one in run.turn.gated]
+        rules += [_deciding_rule(one, call.name, check, len(above)) for one in run.turn.gated]
         if not rules:
             return CallVerdict("held", gate=self.name) if check.needs_approval else RUN
         for rule in rules:
@@ -217,7 +219,7 @@ def _open_places(run: Run[S], offered: Collection[str]) -> tuple[Run[S], tuple[i
             verdicts.append(said)
             places.append(at)
         else:
-            verdicts.append(_unknown(call, offered))
+            verdicts.append(_unknown_tool(call, offered))
     if len(places) < len(verdicts):
         run = evolve(run, turn=evolve(turn, verdicts=tuple(verdicts)))
     return run, tuple(places)
@@ -246,25 +248,25 @@ def _as_decided(call: ToolCall, said: CallVerdict | None) -> ToolCall:
     return evolve(call, arguments=said.arguments)
 
 
-def _callable(turn: Turn) -> Collection[str]:
+def _callable_tools(turn: Turn) -> Collection[str]:
     """Return the tools that a strict tool choice allows; some servers do not enforce it."""
     choice = turn.tool_choice
     return (choice.name,) if choice.mode == "tool" and choice.name in turn.tools.callable else ()
 
 
-def _rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:
+def _deciding_rule(rules: tuple[Rule, ...], tool: str, check: CallCheck, level: int) -> Rule:
     """Return the rule of one level that decides a call; unevaluated conditions count as failed."""
     known = level < min(len(check.met), len(check.unmet))
     met, unmet = (check.met[level], check.unmet[level]) if known else ((), ())
     return decide(rules, tool, met, untold(rules, met, unmet))
 
 
-def _unknown(call: ToolCall, offered: Collection[str]) -> CallVerdict:
+def _unknown_tool(call: ToolCall, offered: Collection[str]) -> CallVerdict:
     names = ", ".join(offered) or "none"
     return CallVerdict("unknown", f'No such tool: "{call.name}". Available tools: {names}.')
 
 
-def _foreseen(run: Run[S], verdicts: list[CallVerdict]) -> list[CallVerdict]:
+def _foresee_rules(run: Run[S], verdicts: list[CallVerdict]) -> list[CallVerdict]:
     """Deny the held calls that a temporal rule forbids even if a person approves.
 
     A call that needs no approval here may need approval at another gate; the temporal rules judge
@@ -290,8 +292,8 @@ def _foreseen(run: Run[S], verdicts: list[CallVerdict]) -> list[CallVerdict]:
     return [denied.get(at, one) for at, one in enumerate(verdicts)]
 
 
-def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:
-    run = _bounded(run)
+def _ask_or_leave(run: Run[S]) -> Reaction[S, GateOutcome]:
+    run = _refuse_over_limit(run)
     verdicts = [
         evolve(one, asked_at=run.at) if one is not None and one.kind == "held" else one
         for one in run.turn.verdicts
@@ -301,7 +303,7 @@ def _ask(run: Run[S]) -> Reaction[S, GateOutcome]:
     return Wait(run, questions) if questions else Leave(run, SETTLED)
 
 
-def _bounded(run: Run[S]) -> Run[S]:
+def _refuse_over_limit(run: Run[S]) -> Run[S]:
     """Return the run with a refusal for each held call that could not run even if approved."""
     turn = run.turn
     places = [
@@ -338,21 +340,21 @@ def _questions(run: Run[S]) -> Iterator[AskHuman]:
             effect_id += 1
 
 
-def _answered(
+def _apply_decision(
     run: Run[S], event: Decided | EffectFailed, asked: AskHuman
 ) -> Reaction[S, GateOutcome]:
     """Turn a person's decision about one call into a verdict, or request a check of the edit."""
     if isinstance(event, EffectFailed):
         reason = f"{denial()} The approver failed: {event.failure.message}"
         denied = CallVerdict("deny", reason, by="the approver")
-        return _settled(_decided(run, asked.key, denied))
-    verdict = _timed(run, event, asked)
+        return _leave_or_wait(_keep_verdict(run, asked.key, denied))
+    verdict = _timed_verdict(run, event, asked)
     if verdict.arguments:
         held = run.turn.verdicts[call_place(asked.key)]
         if held is not None:
-            run = _decided(run, asked.key, evolve(held, took_s=verdict.took_s))
+            run = _keep_verdict(run, asked.key, evolve(held, took_s=verdict.took_s))
         return _recheck(run, asked, verdict.arguments)
-    return _settled(_decided(run, asked.key, verdict))
+    return _leave_or_wait(_keep_verdict(run, asked.key, verdict))
 
 
 def _recheck(run: Run[S], asked: AskHuman, arguments: str) -> Reaction[S, GateOutcome]:
@@ -363,16 +365,16 @@ def _recheck(run: Run[S], asked: AskHuman, arguments: str) -> Reaction[S, GateOu
     return Wait(run, (check,))
 
 
-def _timed(run: Run[S], decided: Decided, asked: AskHuman) -> CallVerdict:
+def _timed_verdict(run: Run[S], decided: Decided, asked: AskHuman) -> CallVerdict:
     """Return a decision's verdict and the seconds it took; a later gate may allow fewer seconds."""
-    verdict, held = _verdict(decided, asked), run.turn.verdicts[call_place(asked.key)]
+    verdict, held = _verdict_of(decided, asked), run.turn.verdicts[call_place(asked.key)]
     if verdict.kind != "run" or held is None or held.asked_at is None:
         return verdict
     given_at = decided.at if decided.given_at is None else decided.given_at
     return evolve(verdict, took_s=given_at - held.asked_at)
 
 
-def _verdict(decided: Decided, asked: AskHuman) -> CallVerdict:
+def _verdict_of(decided: Decided, asked: AskHuman) -> CallVerdict:
     if not decided.approved:
         return CallVerdict("deny", denial(decided.reason), by="the approver")
     given_at = decided.at if decided.given_at is None else decided.given_at
@@ -381,11 +383,11 @@ def _verdict(decided: Decided, asked: AskHuman) -> CallVerdict:
     return CallVerdict("run", decided.reason, decided.arguments, asked=True)
 
 
-def _decided(run: Run[S], key: str, verdict: CallVerdict) -> Run[S]:
+def _keep_verdict(run: Run[S], key: str, verdict: CallVerdict) -> Run[S]:
     turn, place = run.turn, call_place(key)
     verdicts = (*turn.verdicts[:place], verdict, *turn.verdicts[place + 1 :])
     return evolve(run, turn=evolve(turn, verdicts=verdicts))
 
 
-def _settled(run: Run[S]) -> Reaction[S, GateOutcome]:
+def _leave_or_wait(run: Run[S]) -> Reaction[S, GateOutcome]:
     return Wait(run) if run.pending else Leave(run, SETTLED)

@@ -49,11 +49,13 @@ def check_join(join: str, reducer: str, callback: str) -> JoinForm:
         ConfigError: the join or reducer is unknown, or both a reducer and a callback are given.
     """
     if join not in JOINS:
-        raise ConfigError(f"expected `join` to be one of {', '.join(JOINS)}, {_found(join, JOINS)}")
+        raise ConfigError(
+            f"expected `join` to be one of {', '.join(JOINS)}, {_found_text(join, JOINS)}"
+        )
     if reducer and reducer not in JOIN_FORMS:
         raise ConfigError(
             f"expected `reducer` to be one of {', '.join(JOIN_FORMS)}, "
-            f"{_found(reducer, JOIN_FORMS)}"
+            f"{_found_text(reducer, JOIN_FORMS)}"
         )
     if reducer and callback:
         raise ConfigError(
@@ -73,7 +75,7 @@ def is_decided(branches: Sequence[BranchRun], join: BranchJoin) -> bool:
         case "first":
             return any(one.status == "ok" for one in branches)
         case "majority":
-            votes = Counter(_vote(one) for one in branches if one.status == "ok")
+            votes = Counter(_vote_of(one) for one in branches if one.status == "ok")
             return any(2 * count > len(branches) for count in votes.values())
         case _:
             assert_never(join)
@@ -90,9 +92,9 @@ def joined(branches: Sequence[BranchRun], reducer: JoinForm) -> str:
             return good[0].content
         case "majority":
             # On a tie `max` returns the first vote, and the counter keeps votes in branch order.
-            votes = Counter(_vote(one) for one in good)
+            votes = Counter(_vote_of(one) for one in good)
             most = max(votes, key=lambda vote: votes[vote])
-            return next(one.content for one in good if _vote(one) == most)
+            return next(one.content for one in good if _vote_of(one) == most)
         case _:
             assert_never(reducer)
 
@@ -102,9 +104,9 @@ def _section(branch: BranchRun) -> str:
     return f"## {branch.name}\n\n{text}"
 
 
-def _vote(branch: BranchRun) -> str:
+def _vote_of(branch: BranchRun) -> str:
     return " ".join(branch.content.split()).casefold()
 
 
-def _found(word: str, known: Sequence[str]) -> str:
+def _found_text(word: str, known: Sequence[str]) -> str:
     return f"found {word!r}.{nearest(str(word), known)}"

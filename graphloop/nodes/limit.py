@@ -57,7 +57,7 @@ class Limit(FrozenFields):
         return Contract(caps={Go: Cap(self.times)}, moves={Stop: frozenset({"end", "perhaps"})})
 
     @property
-    def _counter(self) -> str:
+    def _counter_name(self) -> str:
         # The prefix separates this counter from the counters of other nodes with the same name.
         return f"limit:{self.name}"
 
@@ -65,10 +65,10 @@ class Limit(FrozenFields):
         """Leave by `Stop` if the run must end here; else count the visit and leave by `Go`."""
         if run.was_stopped:
             return Leave(run, Stop())
-        count, ending = run.counters.by_node.get(self._counter, 0), self._ending(run)
+        count, ending = run.counters.by_node.get(self._counter_name, 0), self._ending_of(run)
         if ending is not None:
             return Leave(ended_by(run, ending), Stop())
-        return Leave(clear_ending(with_count(run, self._counter, count + 1)), Go())
+        return Leave(clear_ending(with_count(run, self._counter_name, count + 1)), Go())
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -76,12 +76,12 @@ class Limit(FrozenFields):
         """Raise AssertionError: this node requests no effects, so no event is for it."""
         raise AssertionError(f"{self.name!r} waits for nothing, got {type(event).__name__}")
 
-    def _ending(self, run: Run[S]) -> Ending | None:
+    def _ending_of(self, run: Run[S]) -> Ending | None:
         """Return the ending if the run is stopped, over budget, or at `times`; else None."""
         if run.inbox.stopping is not None:
             return Ending(EndReason.ABORTED, (run.inbox.stopping or "aborted",))
         if spent := run.setup.budget.tripped(run.spent):
             return Ending(EndReason.BUDGET, spent)
-        if run.counters.by_node.get(self._counter, 0) >= self.times:
+        if run.counters.by_node.get(self._counter_name, 0) >= self.times:
             return Ending(EndReason.STOP_CONDITION, (self.name,))
         return None

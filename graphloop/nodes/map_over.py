@@ -169,26 +169,26 @@ class MapOver(FrozenFields):
         items = read_items(answer_at_hand(run), form, self.max_items)
         if isinstance(items, str):
             return Leave(reject_answer(run, items, self.name), Unplanned())
-        return self._fan_out.start(run, tuple([self._branch(item) for item in items]))
+        return self._fan_out.start(run, tuple([self._branch_for(item) for item in items]))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, MapOverOutcome]:
         """Store an item's answer and start the next item; after the last, join all answers."""
         if isinstance(event, CallbackReturned) and isinstance(event.answer, ItemsListed):
-            return self._begun(run, event.answer.items)
+            return self._start_items(run, event.answer.items)
         return self._fan_out.on(run, event, answered)
 
-    def _begun(self, run: Run[S], items: tuple[str, ...]) -> Reaction[S, MapOverOutcome]:
+    def _start_items(self, run: Run[S], items: tuple[str, ...]) -> Reaction[S, MapOverOutcome]:
         """Start the first items of the state's field, if there are not too many of them."""
         if len(items) <= self.max_items:
-            return self._fan_out.start(run, tuple([self._branch(item) for item in items]))
+            return self._fan_out.start(run, tuple([self._branch_for(item) for item in items]))
         found = f"`items` {self.items!r}: expected at most {self.max_items} items, found "
         message = f"node {self.name!r}: {found}{len(items)}. Fix: raise `max_items`, or list fewer"
         failure = Failure("ConfigError", message)
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
-    def _branch(self, item: str) -> BranchRun:
+    def _branch_for(self, item: str) -> BranchRun:
         name = item.strip().splitlines()[0]
         if len(name) > NAME_CHARS_MAX:
             name = f"{name[: NAME_CHARS_MAX - 1]}…"
@@ -209,7 +209,7 @@ def read_items(text: str, form: ItemForm, most: int) -> tuple[str, ...] | str:
     """
     fenced = FENCED.fullmatch(text.strip())
     body = (fenced.group(1) if fenced else text).strip()
-    items = _lines(body) if form == "lines" else _array(body)
+    items = _line_items(body) if form == "lines" else _array_items(body)
     demand = f"{ASKED[form]}, at least 1 and at most {most}."
     if items is None:
         return f"This is no list that can be read. {demand}"
@@ -222,12 +222,12 @@ def read_items(text: str, form: ItemForm, most: int) -> tuple[str, ...] | str:
     return items
 
 
-def _lines(body: str) -> tuple[str, ...]:
+def _line_items(body: str) -> tuple[str, ...]:
     lines = [line.strip() for line in body.splitlines()]
     return tuple([BULLET.sub("", line, count=1) for line in lines if line])
 
 
-def _array(body: str) -> tuple[str, ...] | None:
+def _array_items(body: str) -> tuple[str, ...] | None:
     try:
         value: object = json.loads(body, parse_constant=_refuse)
     except (ValueError, RecursionError):

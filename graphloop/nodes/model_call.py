@@ -77,7 +77,7 @@ class ModelCall(FrozenFields):
         """
         turn, setup = run.turn, run.setup
         if turn.number < 0 or turn.recorded:
-            raise GraphError("", [_turnless(self.name)])
+            raise GraphError("", [_no_turn(self.name)])
         settings = setup.settings
         if turn.max_tokens is not None:
             settings = evolve(settings, max_tokens=turn.max_tokens)
@@ -92,7 +92,7 @@ class ModelCall(FrozenFields):
     ) -> Reaction[S, ModelCallOutcome]:
         """Store the reply and leave by its outcome; after a failure, ask the next fallback."""
         if type(event) is not ModelReplied:
-            return self._unusual(run, event)
+            return self._on_unusual(run, event)
         turn, reply, checks = run.turn, event.reply, event.checks
         calls = reply.message.calls
         if checks and len(checks) != len(calls):
@@ -102,7 +102,7 @@ class ModelCall(FrozenFields):
             fix = f"{len(calls):,}. Fix: ask for fewer at once; none of them has run."
             failure = Failure("BadReply", found + fix)
             spent = Spent(usage=reply.usage)
-            return self._failed(run, EffectFailed(event.at, event.effect, failure, spent))
+            return self._fail(run, EffectFailed(event.at, event.effect, failure, spent))
         turn = evolve(
             turn,
             reply=reply,
@@ -123,16 +123,16 @@ class ModelCall(FrozenFields):
             return hand_over(run)
         return Leave(run, outcome)
 
-    def _unusual(self, run: Run[S], event: Event) -> Reaction[S, ModelCallOutcome]:
+    def _on_unusual(self, run: Run[S], event: Event) -> Reaction[S, ModelCallOutcome]:
         """React to an event other than a reply."""
         if type(event) is EffectFailed:
-            return self._failed(run, event)
+            return self._fail(run, event)
         if type(event) is not Steered:
             return Leave(run, Aborted())
         run = steered(run, event)
-        return Leave(run, _resorted(run.turn))
+        return Leave(run, _sort_again(run.turn))
 
-    def _failed(self, run: Run[S], event: EffectFailed) -> Reaction[S, ModelCallOutcome]:
+    def _fail(self, run: Run[S], event: EffectFailed) -> Reaction[S, ModelCallOutcome]:
         failure, turn = event.failure, run.turn
         run = evolve(run, turn=evolve(turn, asked=True, usage=turn.usage + event.spent.usage))
         if turn.cut is not None and failure.error in TOO_LARGE:
@@ -147,7 +147,7 @@ class ModelCall(FrozenFields):
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
 
-def _turnless(name: str) -> Problem:
+def _no_turn(name: str) -> Problem:
     return Problem(
         f"node {name!r}",
         "asks a model though no turn is open: its calls could not be told from those of another.",
@@ -178,7 +178,7 @@ CUT: Final = frozenset({FinishReason.LENGTH, FinishReason.OTHER})
 """Finish reasons of a reply that may end inside a call, even if its arguments look complete."""
 
 
-def _resorted(turn: Turn) -> ModelCallOutcome:
+def _sort_again(turn: Turn) -> ModelCallOutcome:
     """Return the outcome of a reply that the caller may have changed or dropped."""
     if turn.dropped or turn.reply is None:
         return Answered()

@@ -92,7 +92,7 @@ class Parallel(FrozenFields):
         super().__post_init__()
         whole_number("concurrency", self.concurrency)
         check_place(self.place, f"node {self.name!r}")
-        object.__setattr__(self, "branches", _named(self.branches))
+        object.__setattr__(self, "branches", _name_branches(self.branches))
         fields = [one.into for one in self.branches if one.into]
         if (fields and self.into) or ((fields or self.into) and self.callback):
             raise ConfigError(
@@ -139,9 +139,9 @@ class Parallel(FrozenFields):
         """Open a turn, and request the child runs of the first branches."""
         if self.prompts and not run.was_stopped:
             return Wait(run, (Invoke(run.next_effect, self.prompts),))
-        return self._begun(run, [one.prompt for one in self.branches])
+        return self._start_branches(run, [one.prompt for one in self.branches])
 
-    def _begun(self, run: Run[S], prompts: Sequence[str]) -> Reaction[S, FanOutOutcome]:
+    def _start_branches(self, run: Run[S], prompts: Sequence[str]) -> Reaction[S, FanOutOutcome]:
         """Start the first branches, each with its prompt."""
         if len(prompts) != len(self.branches):
             found = f"node {self.name!r}: expected {len(self.branches)} prompts, found "
@@ -160,11 +160,11 @@ class Parallel(FrozenFields):
     ) -> Reaction[S, FanOutOutcome]:
         """Store a branch's answer and start the next branch; after the last, join all answers."""
         if isinstance(event, CallbackReturned) and isinstance(event.answer, ItemsListed):
-            return self._begun(run, event.answer.items)
+            return self._start_branches(run, event.answer.items)
         return self._fan_out.on(run, event, answered)
 
 
-def _named(branches: object) -> tuple[Branch, ...]:
+def _name_branches(branches: object) -> tuple[Branch, ...]:
     """Return the branches as `Branch` values, each with a unique name."""
     if not isinstance(branches, tuple | list) or not branches:
         raise ConfigError(

@@ -79,12 +79,12 @@ class PrepareStep(FrozenFields):
         last, setup = run.turn, run.setup
         tools: ToolSpecs = setup.tools  # type: ignore[assignment]  # A setup makes them so.
         if self.active_tools is not None:
-            tools = _offered(tools, self.active_tools)
+            tools = _offer(tools, self.active_tools)
         # A conversation that ends in a user message has no open calls.
         may_settle = last.calls or (
             last.number < 0 and run.messages and not isinstance(run.messages[-1], UserMessage)
         )
-        if may_settle and (settling := _settling(run)):
+        if may_settle and (settling := _turn_for_open_calls(run)):
             return Leave(evolve(settling, turn=evolve(settling.turn, tools=tools)), Calls())
         if self.compaction is not None and not last.compacted and self._overflows(run):
             return Leave(run, Overflow())
@@ -119,7 +119,7 @@ class PrepareStep(FrozenFields):
         """Apply the changes that the user's function returned, and leave by `Ready`."""
         match event:
             case CallbackReturned(answer=Changes() as changes):
-                return Leave(_changed(run, changes, self.active_tools), Ready())
+                return Leave(_apply_changes(run, changes, self.active_tools), Ready())
             case CallbackReturned(answer=answer):
                 failure = wrong_answer(self.callback, Changes, answer)
             case EffectFailed():
@@ -129,7 +129,7 @@ class PrepareStep(FrozenFields):
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
 
-def _settling(run: Run[S]) -> Run[S] | None:
+def _turn_for_open_calls(run: Run[S]) -> Run[S] | None:
     """Return the run with a turn for the open calls of its conversation; None without any."""
     last = run.turn
     if last.calls:
@@ -147,11 +147,11 @@ def _settling(run: Run[S]) -> Run[S] | None:
     return None
 
 
-def _offered(tools: tuple[ToolSpec, ...], active: tuple[str, ...] | None) -> ToolSpecs:
+def _offer(tools: tuple[ToolSpec, ...], active: tuple[str, ...] | None) -> ToolSpecs:
     return ToolSpecs([tool for tool in tools if active is None or tool.name in active])
 
 
-def _changed(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) -> Run[S]:
+def _apply_changes(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) -> Run[S]:
     turn, setup = run.turn, run.setup
     if changes.add_tools or changes.withdraw_tools:
         gone = {*changes.withdraw_tools, *(tool.name for tool in changes.add_tools)}
@@ -159,7 +159,7 @@ def _changed(run: Run[S], changes: Changes, every_turn: tuple[str, ...] | None) 
         setup = evolve(setup, tools=(*kept, *changes.add_tools))
     if changes.add_tools or changes.withdraw_tools or changes.active_tools is not None:
         active = every_turn if changes.active_tools is None else changes.active_tools
-        turn = evolve(turn, tools=_offered(setup.tools, active))
+        turn = evolve(turn, tools=_offer(setup.tools, active))
     if changes.tool_choice is not None:
         turn = evolve(turn, tool_choice=changes.tool_choice)
     if changes.model is not None:

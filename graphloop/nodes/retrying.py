@@ -79,13 +79,13 @@ class Retrying(Generic[S]):
 
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Enter the wrapped node for the first attempt."""
-        return self._settled(self.node.enter(attempted(run, self._counter, 0, None)))
+        return self._try_again(self.node.enter(attempted(run, self._counter, 0, None)))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Pass the event to the wrapped node, and start another attempt if it fails."""
-        return self._settled(self.node.on(run, event, answered), run.turn.dialogue)
+        return self._try_again(self.node.on(run, event, answered), run.turn.dialogue)
 
-    def _settled(
+    def _try_again(
         self, reaction: Reaction[S, Outcome], talked: Dialogue | None = None
     ) -> Reaction[S, Outcome]:
         # A loop, because each attempt may fail at once, without waiting for an effect.

@@ -59,7 +59,7 @@ class Router(FrozenFields):
     def __post_init__(self) -> None:
         """Check the routes, and copy the mapping, so that later changes of it have no effect."""
         super().__post_init__()
-        _check(self.routes)
+        _check_routes(self.routes)
         if bool(self.prompt) == bool(self.by):
             raise ConfigError(
                 f"node {self.name!r}: expected `prompt`, the question to a model, or `by`, a field "
@@ -99,7 +99,7 @@ class Router(FrozenFields):
     def enter(self, run: Run[S], /) -> Reaction[S, Outcome]:
         """Leave by the route that the state names, or request the model's choice of a route."""
         if self.by:
-            return Leave(clear_ending(run), self._named(_value(run.state, self.by)))
+            return Leave(clear_ending(run), self._outcome_named(_value_of(run.state, self.by)))
         asked = forced_choice(run, self.tool, self.prompt, origin=self.name, model=self.model)
         return Wait(run, (asked,))
 
@@ -107,14 +107,14 @@ class Router(FrozenFields):
         """Leave by the route that the model chose, or by `Unrouted`."""
         match event:
             case ModelReplied(reply=reply):
-                return Leave(clear_ending(run), self._chosen(reply))
+                return Leave(clear_ending(run), self._outcome_of(reply))
             case EffectFailed(failure=failure):
                 ending = Ending(EndReason.ERROR, failure=failure)
                 return Leave(ended_by(run, ending), Failed())
             case _:
                 return Leave(run, Aborted())
 
-    def _chosen(self, reply: Reply) -> Outcome:
+    def _outcome_of(self, reply: Reply) -> Outcome:
         chosen: set[str | None] = set()
         for choice in choices(reply, self.tool):
             match choice:
@@ -122,16 +122,16 @@ class Router(FrozenFields):
                     chosen.add(name)
                 case _:
                     chosen.add(None)
-        return self._named(chosen.pop() if len(chosen) == 1 else None)
+        return self._outcome_named(chosen.pop() if len(chosen) == 1 else None)
 
-    def _named(self, name: object) -> Outcome:
+    def _outcome_named(self, name: object) -> Outcome:
         """Return the outcome of the route with this name; `Unrouted` if there is none."""
         named = {outcome_name(route): route for route in self.routes}
         route = named.get(name) if isinstance(name, str) else None
         return Unrouted() if route is None else route()
 
 
-def _value(state: object, name: str) -> object:
+def _value_of(state: object, name: str) -> object:
     """Return the value of a state's field; that of an enum's member is the text it stands for."""
     if isinstance(state, Mapping):
         # isinstance leaves the types of keys and values open.
@@ -141,7 +141,7 @@ def _value(state: object, name: str) -> object:
     return cast("object", found.value) if isinstance(found, Enum) else found
 
 
-def _check(routes: Mapping[type[Outcome], str]) -> None:
+def _check_routes(routes: Mapping[type[Outcome], str]) -> None:
     """Raise ConfigError for malformed routes; code without a type checker may pass any value."""
     if not isinstance(routes, Mapping) or not routes:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ConfigError(

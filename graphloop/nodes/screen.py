@@ -192,22 +192,22 @@ class Screen(FrozenFields):
         run = apply_steering(run, screens=True)
         if not unscreened(run, self.name):
             return Leave(run, Passed())
-        return self._settled(run, self._screens.asked(run, 0, run.next_effect))
+        return self._next_screen(run, self._screens.asked(run, 0, run.next_effect))
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
     ) -> Reaction[S, ScreenOutcome]:
         """Ask the next screen, or leave by the verdict."""
         judged = self._screens.judged(run, event, answered)
-        return Leave(run, Aborted()) if judged is None else self._settled(run, judged)
+        return Leave(run, Aborted()) if judged is None else self._next_screen(run, judged)
 
-    def _settled(self, run: Run[S], asked: Effect | _Verdict) -> Reaction[S, ScreenOutcome]:
+    def _next_screen(self, run: Run[S], asked: Effect | _Verdict) -> Reaction[S, ScreenOutcome]:
         if not isinstance(asked, _Verdict):
             return Wait(run, (asked,))
         if asked.ending is not None:
             return Leave(ended_by(run, asked.ending), Failed())
         if asked.refusal is not None:
-            return _blocked(run, self.name, Turn(run.turn.number + 1, reply=asked.refusal))
+            return _block(run, self.name, Turn(run.turn.number + 1, reply=asked.refusal))
         return Leave(mark_screened(run, self.name), Passed())
 
 
@@ -277,55 +277,57 @@ class Screened(FrozenFields, Generic[S]):
         judging = self._screens.asked(run, 0, run.next_effect + len(asked.effects))
         if isinstance(judging, _Verdict):  # No limit of the run lets an agent judge.
             return Leave(ended_by(run, judging.ending), Failed())
-        return Wait(_with(asked.run, Screening()), (*asked.effects, judging))
+        return Wait(_with_screening(asked.run, Screening()), (*asked.effects, judging))
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Keep the model's reply until the verdict; then leave by its outcome, or by `Blocked`."""
         screening = run.turn.screening
         if screening is None or isinstance(event, Cancelled):
-            return self.node.on(_with(run, None), event, answered)
+            return self.node.on(_with_screening(run, None), event, answered)
         if isinstance(event, ModelReplied | EffectFailed) and isinstance(answered, CallModel):
             if run.turn.abandoned:
-                return self._dropped(run, event, screening.refusal)
-            return Wait(_with(run, Screening(answered, event)))
+                return self._drop_answer(run, event, screening.refusal)
+            return Wait(_with_screening(run, Screening(answered, event)))
         judged = self._screens.judged(run, event, answered)
         assert judged is not None, "the other effect of this node is the screen's"
         if not isinstance(judged, _Verdict):
             return Wait(run, (judged,))
-        return self._decided(run, screening, judged)
+        return self._take_verdict(run, screening, judged)
 
-    def _decided(
+    def _take_verdict(
         self, run: Run[S], screening: Screening, verdict: _Verdict
     ) -> Reaction[S, Outcome]:
         """Go on with the model's answer if the messages passed; else drop it, or have it ended."""
         answer = screening.answer
         if verdict.ending is None and verdict.refusal is None:
-            run = _with(mark_screened(run, self.name), None)
+            run = _with_screening(mark_screened(run, self.name), None)
             return Wait(run) if answer is None else self.node.on(run, answer, screening.asked)
         run = run if verdict.ending is None else ended_by(run, verdict.ending)
         if answer is not None:
-            return self._dropped(run, answer, verdict.refusal)
-        run = _with(run, Screening(refusal=verdict.refusal))
+            return self._drop_answer(run, answer, verdict.refusal)
+        run = _with_screening(run, Screening(refusal=verdict.refusal))
         return Wait(evolve(run, turn=evolve(run.turn, abandoned=True)))
 
-    def _dropped(
+    def _drop_answer(
         self, run: Run[S], answer: ModelReplied | EffectFailed, refusal: Reply | None
     ) -> Leave[S, Outcome]:
         """Leave with the refusal as the reply, or by `Failed` if the screens have failed."""
         used = answer.reply.usage if isinstance(answer, ModelReplied) else answer.spent.usage
         if refusal is None:
-            return Leave(_with(evolve(run, turn=evolve(run.turn, abandoned=False)), None), Failed())
+            return Leave(
+                _with_screening(evolve(run, turn=evolve(run.turn, abandoned=False)), None), Failed()
+            )
         turn = Turn(run.turn.number, reply=refusal, usage=run.turn.usage + used)
-        return _blocked(run, self.name, turn)
+        return _block(run, self.name, turn)
 
 
-def _with(run: Run[S], screening: Screening | None) -> Run[S]:
+def _with_screening(run: Run[S], screening: Screening | None) -> Run[S]:
     if run.turn.screening is screening:
         return run
     return evolve(run, turn=evolve(run.turn, screening=screening))
 
 
-def _blocked(run: Run[S], screen: str, turn: Turn) -> Leave[S, Blocked]:
+def _block(run: Run[S], screen: str, turn: Turn) -> Leave[S, Blocked]:
     """Leave with the refusal in `turn` as the reply, and without the blocked messages."""
     return Leave(evolve(withhold(run, screen), turn=turn), Blocked())
 

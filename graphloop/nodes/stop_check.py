@@ -105,17 +105,17 @@ class StopCheck(FrozenFields):
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
     def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
-        tripped = self._bounds(run)
+        tripped = self._reached_bounds(run)
         if not tripped and (run.inbox.steering or not (self.conditions or asked)):
             return Leave(run, GO)
-        conditions = [*self._conditions(run), *asked]
+        conditions = [*self._met_conditions(run), *asked]
         if not tripped and not conditions:
             return Leave(run, GO)
         reason = tripped[0][0] if tripped else EndReason.STOP_CONDITION
         ending = Ending(reason, (*[name for _, name in tripped], *conditions))
         return Leave(ended_by(run, ending), Stop())
 
-    def _bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
+    def _reached_bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
         """Return every limit that the run has reached, in the fixed order of end reasons."""
         tripped: list[tuple[EndReason, str]] = []
         counters, setup, turn = run.counters, run.setup, run.turn
@@ -139,7 +139,7 @@ class StopCheck(FrozenFields):
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
         return tripped
 
-    def _conditions(self, run: Run[S]) -> list[str]:
+    def _met_conditions(self, run: Run[S]) -> list[str]:
         """Return the names of the stop conditions that hold."""
         if not self.conditions:
             return []

@@ -95,8 +95,8 @@ class Verify(FrozenFields):
     def enter(self, run: Run[S], /) -> Reaction[S, VerifyOutcome]:
         """Request the first check; accept at once if the run did not end by a complete answer."""
         if not self.checks or run.ending is None or run.ending.reason is not EndReason.COMPLETED:
-            return _accepted(run)
-        return self._ask(run, 0)
+            return _accept(run)
+        return self._ask_check(run, 0)
 
     def on(
         self, run: Run[S], event: Event, answered: Effect | None, /
@@ -105,7 +105,7 @@ class Verify(FrozenFields):
         match event, answered:
             case CallbackReturned(answer=AnswerChecked() as judged), Invoke(callback=callback):
                 place = next(at for at, one in enumerate(self.checks) if one.callback == callback)
-                return self._judged(run, place, judged)
+                return self._take_judgement(run, place, judged)
             case CallbackReturned(answer=answer), Invoke(callback=callback):
                 failure = wrong_answer(callback, AnswerChecked, answer)
             case EffectFailed(), _:
@@ -114,15 +114,17 @@ class Verify(FrozenFields):
                 return Leave(run, Aborted())
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
-    def _ask(self, run: Run[S], place: int) -> Reaction[S, VerifyOutcome]:
+    def _ask_check(self, run: Run[S], place: int) -> Reaction[S, VerifyOutcome]:
         if place == len(self.checks):
-            return _accepted(run)
+            return _accept(run)
         return Wait(run, (Invoke(run.next_effect, self.checks[place].callback),))
 
-    def _judged(self, run: Run[S], place: int, judged: AnswerChecked) -> Reaction[S, VerifyOutcome]:
+    def _take_judgement(
+        self, run: Run[S], place: int, judged: AnswerChecked
+    ) -> Reaction[S, VerifyOutcome]:
         check, ending = self.checks[place], run.ending or Ending(EndReason.COMPLETED)
         if judged.accepted:
-            return self._ask(run, place + 1)
+            return self._ask_check(run, place + 1)
         sent_back = run.counters.rejections.get(check.callback, 0)
         if judged.retry and sent_back < check.retries:
             note = UserMessage(judged.feedback, origin=check.callback)
@@ -135,10 +137,10 @@ class Verify(FrozenFields):
             return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
         if judged.retry and check.given_up:
             ending = evolve(ending, stopped_by=(*ending.stopped_by, check.given_up))
-        return self._ask(ended_by(run, ending), place + 1)
+        return self._ask_check(ended_by(run, ending), place + 1)
 
 
-def _accepted(run: Run[S]) -> Reaction[S, VerifyOutcome]:
+def _accept(run: Run[S]) -> Reaction[S, VerifyOutcome]:
     """End the run with its answer, or continue it with queued messages, one follow-up at a time.
 
     A follow-up is a new question: its answer may be rejected as often as the first one.

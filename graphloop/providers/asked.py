@@ -42,8 +42,8 @@ def asked_of(request: ModelRequest) -> Mapping[str, object]:
     )
     asked: dict[str, object] = {}
     if at:
-        asked["before"] = _digest([_line(message) for message in messages[:at]])
-    asked["messages"] = [_line(message) for message in messages[at:]]
+        asked["before"] = _digest([_message_line(message) for message in messages[:at]])
+    asked["messages"] = [_message_line(message) for message in messages[at:]]
     if request.tools:
         asked["tools"] = [tool.name for tool in request.tools]
     if request.tool_choice != ToolChoice():
@@ -98,25 +98,27 @@ def _settings(settings: Settings) -> Mapping[str, object]:
     return kept
 
 
-def _line(message: Message) -> str:
+def _message_line(message: Message) -> str:
     match message:
         case AssistantMessage():
             calls = [f"{call.name}({call.arguments})" for call in message.calls]
-            return "\n".join([f"assistant: {message.text}", *map(_part, message.media), *calls])
+            return "\n".join(
+                [f"assistant: {message.text}", *map(_part_text, message.media), *calls]
+            )
         case ToolResult():
             failed = "" if message.status == "ok" else f" ({message.status})"
-            return f"tool {message.name}{failed}: {_content(message.content)}"
+            return f"tool {message.name}{failed}: {_content_text(message.content)}"
         case SystemMessage():
             return f"system: {message.content}"
         case _:
-            return f"user: {_content(message.content)}"
+            return f"user: {_content_text(message.content)}"
 
 
-def _content(content: str | Sequence[UserPart]) -> str:
-    return content if isinstance(content, str) else "\n".join(map(_part, content))
+def _content_text(content: str | Sequence[UserPart]) -> str:
+    return content if isinstance(content, str) else "\n".join(map(_part_text, content))
 
 
-def _part(part: UserPart) -> str:
+def _part_text(part: UserPart) -> str:
     match part:
         case TextPart():
             return part.text

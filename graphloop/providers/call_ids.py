@@ -32,7 +32,7 @@ class CallIds:
 
     def of_turn(self, message: AssistantMessage, position: int) -> Sequence[str]:
         """Return the ids of the calls of the message at index `position`, in order."""
-        self._turn = [self._sent(call, position, at) for at, call in enumerate(message.calls)]
+        self._turn = [self._sent_id(call, position, at) for at, call in enumerate(message.calls)]
         self._answered = 0
         return self._turn
 
@@ -51,7 +51,7 @@ class CallIds:
         self._answered += 1
         return self._turn[self._answered - 1]
 
-    def _sent(self, call: ToolCall, position: int, index: int) -> str:
+    def _sent_id(self, call: ToolCall, position: int, index: int) -> str:
         call_id = call.id
         if call_id in self._used or not self._is_legal(call_id):
             call_id = f"call_{position}_{index}"

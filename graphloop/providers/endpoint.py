@@ -139,7 +139,7 @@ class Endpoint:
             # A journal keeps the traceback of an error, with the words of its causes.
             raise AuthenticationFailed(
                 f"api_key: expected a key from the function, found {type(error).__name__}. Fix: "
-                f"have it return a key; it failed in {_place(error)}."
+                f"have it return a key; it failed in {_raised_at(error)}."
             ) from None
         _check_key(key)
         if not key:
@@ -160,12 +160,12 @@ class Endpoint:
         while link is not None:
             for secret in secrets:
                 link.args = tuple(
-                    _without(secret, arg) if isinstance(arg, str) else arg for arg in link.args
+                    _hide_key(secret, arg) if isinstance(arg, str) else arg for arg in link.args
                 )
             link = link.__cause__
 
 
-def _place(error: BaseException) -> str:
+def _raised_at(error: BaseException) -> str:
     """Return the line and the function in which an error was raised."""
     last = extract_tb(error.__traceback__)[-1]
     return f"line {last.lineno} of {PurePath(last.filename).name}, {last.name}"
@@ -186,7 +186,7 @@ def _no_key(found: str) -> ConfigError:
     )
 
 
-def _without(key: str, text: str) -> str:
+def _hide_key(key: str, text: str) -> str:
     """Return `text` with `***` in place of `key`, even where a quotation cut the key short."""
     if len(key) < KEY_PART_MIN:
         return re.sub(rf"(?<!\w){re.escape(key)}(?!\w)", "***", text)

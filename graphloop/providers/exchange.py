@@ -101,9 +101,9 @@ class HttpExchange:
             ProviderError: the server refused the request, or could not be reached.
         """
         self._watch.attempt()
-        request = await self._watched(make_request)
+        request = await self._call_within_limits(make_request)
         self._host, self._now = request.url.host, now
-        response = await self._watched(lambda: client.send(request, stream=True))
+        response = await self._call_within_limits(lambda: client.send(request, stream=True))
         self._response = response
         self._status, self._headers = response.status_code, response.headers
         self._read = response.aiter_raw().__anext__
@@ -113,9 +113,9 @@ class HttpExchange:
             problem = f"content-encoding: expected 'identity', as asked for, found {encoding!r}"
             if response.is_success:
                 raise BadReply(f"{problem}. Fix: have the server, or its proxy, not compress.")
-            raise self._failure(problem.encode())
+            raise self._error_of_body(problem.encode())
         if not response.is_success:
-            raise self._failure(await self._body())
+            raise self._error_of_body(await self._error_body())
 
     async def begin(self) -> bool:
         """Receive until the reply's content starts, then return True.
@@ -148,7 +148,7 @@ class HttpExchange:
                 response is not an event stream.
         """
         try:
-            chunk = await self._watched(self._read)
+            chunk = await self._call_within_limits(self._read)
         except StopAsyncIteration:
             self.ended = True
             return self._last_events()
@@ -170,7 +170,7 @@ class HttpExchange:
         self._watch.at_most(DRAIN_S)
         with suppress(ProviderError, StopAsyncIteration):
             while True:
-                await self._watched(self._read)
+                await self._call_within_limits(self._read)
 
     async def close(self) -> None:
         """Release the connection; it can be reused only if the response has ended."""
@@ -178,7 +178,7 @@ class HttpExchange:
         if self._response is not None:
             await self._response.aclose()
 
-    async def _watched(self, call: Callable[[], Awaitable[T]]) -> T:
+    async def _call_within_limits(self, call: Callable[[], Awaitable[T]]) -> T:
         """Await `call()` under the time limits, and convert failures to `ProviderError`.
 
         A `StopAsyncIteration`, which marks the end of the response, passes through.
@@ -193,17 +193,17 @@ class HttpExchange:
                 raise
             raise timeout from None
         except httpx.RequestError as error:
-            raise self._broken(error) from error
+            raise self._connection_error(error) from error
         finally:
             watch.end()
 
-    async def _body(self) -> bytes:
+    async def _error_body(self) -> bytes:
         """Return the part of an error response's body that arrives within the time limit."""
         body = b""
         self._watch.at_most(ERROR_BODY_S)
         with suppress(ProviderError, StopAsyncIteration):
             while len(body) < BODY_BYTES_MAX:
-                body += await self._watched(self._read)
+                body += await self._call_within_limits(self._read)
         return body[:BODY_BYTES_MAX]
 
     def _decode_to_content(self, events: list[ServerEvent]) -> bool:
@@ -241,14 +241,14 @@ class HttpExchange:
         """
         if isinstance(self._sse, WholeReply):
             if is_report(body := self._sse.body):
-                raise self._failure(body)
+                raise self._error_of_body(body)
             return self._sse.close()
         events = self._sse.close()
         if not (events or self._head is None or self._begins_stream(self._head)):
             raise self._no_stream(self._head)
         return [event for event in events if _is_whole(event.data)]
 
-    def _failure(self, body: bytes) -> ProviderError:
+    def _error_of_body(self, body: bytes) -> ProviderError:
         location = self._headers.get("location")
         if location and 300 <= self._status < 400:
             return BadReply(
@@ -272,7 +272,7 @@ class HttpExchange:
     def _no_stream(self, head: bytes) -> ProviderError:
         """Return the error for a response with a success status but without any event."""
         if is_report(head):
-            return self._failure(head)
+            return self._error_of_body(head)
         return BadReply(
             "expected a stream of server-sent events, found "
             f"content-type {self._headers.get('content-type', '')!r} and a body that begins "
@@ -281,7 +281,7 @@ class HttpExchange:
             status=self._status,
         )
 
-    def _broken(self, error: httpx.RequestError) -> ProviderError:
+    def _connection_error(self, error: httpx.RequestError) -> ProviderError:
         cause = f"{type(error).__name__}: {error}"
         if isinstance(error, httpx.ConnectTimeout):
             return ProviderTimeout(

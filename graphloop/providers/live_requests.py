@@ -40,7 +40,7 @@ def refuse_requests() -> Generator[None]:
     with refuse_requests():
         agent.generate_sync("What's the weather?")  # ConfigError, unless the model is scripted
     """
-    with _switched(allows=False):
+    with _switch(allows=False):
         yield
 
 
@@ -53,12 +53,12 @@ def allow_requests() -> Generator[None]:
         with allow_requests():
             agent.generate_sync("What's the weather?")  # asks the model's server
     """
-    with _switched(allows=True):
+    with _switch(allows=True):
         yield
 
 
 @contextmanager
-def _switched(*, allows: bool) -> Generator[None]:
+def _switch(*, allows: bool) -> Generator[None]:
     switch = _Switch(allows=allows)
     _switches.append(switch)
     try:

@@ -90,7 +90,7 @@ class MediaTable(Struct, frozen=True):
             if place in row.places and isinstance(source, row.sources) and row.has_type(part):
                 break
         else:
-            raise self._refusal(part, place)
+            raise self._refusal_of(part, place)
         if isinstance(source, FileId) and source.wire not in ("", self.wire):
             raise ConfigError(
                 f"{part.label}: expected a file id of the wire {self.wire!r}, found "
@@ -112,7 +112,7 @@ class MediaTable(Struct, frozen=True):
             )
         return extra
 
-    def _refusal(self, part: MediaPart, place: MediaPlace) -> ConfigError:
+    def _refusal_of(self, part: MediaPart, place: MediaPlace) -> ConfigError:
         rows = [row for row in self.rows if place in row.places]
         taken = "; ".join(map(str, rows)) or "no media"
         is_known = any(row.has_type(part) for row in rows)

@@ -77,25 +77,25 @@ class _Report:
 
 def http_error(wire: str, status: int, body: bytes) -> ProviderError:
     """Return the `ProviderError` for an HTTP error response; never raises."""
-    report = _read(body)
+    report = _read_report(body)
     # A proxy may send an error report with status 200; then the report's own status counts.
-    kind, advice = _meaning(status if status >= 300 else report.status, report)
-    text = f"{wire}: the server answered {status} with {_quoted(report)}. {advice}"
+    kind, advice = _error_type_and_advice(status if status >= 300 else report.status, report)
+    text = f"{wire}: the server answered {status} with {_quote(report)}. {advice}"
     return kind(text, status=status, retry_after_s=report.retry_after_s)
 
 
 def stream_error(wire: str, data: bytes) -> ProviderError:
     """Return the `ProviderError` for an error event in a stream; never raises."""
-    report = _read(data)
-    kind, advice = _meaning(report.status, report)
-    text = f"{wire}: the server broke off the stream with {_quoted(report)}. {advice}"
+    report = _read_report(data)
+    kind, advice = _error_type_and_advice(report.status, report)
+    text = f"{wire}: the server broke off the stream with {_quote(report)}. {advice}"
     return kind(text, retry_after_s=report.retry_after_s)
 
 
 def is_report(body: bytes) -> bool:
     """Whether the body of a response with a success status is an error report."""
     try:
-        report = _unwrapped(parse_json(body))
+        report = _unwrap(parse_json(body))
     except ValueError:
         return False
     if not is_object(report) or "choices" in report or "content" in report:
@@ -105,10 +105,10 @@ def is_report(body: bytes) -> bool:
     )
 
 
-def _meaning(status: int, report: _Report) -> tuple[type[ProviderError], str]:
+def _error_type_and_advice(status: int, report: _Report) -> tuple[type[ProviderError], str]:
     if report.words & _UNPAID_WORDS:
         return RequestRejected, "Add credit to the account, or raise its limit; waiting won't help."
-    kind = _kind(status, report.words)
+    kind = _error_type(status, report.words)
     if report.words & _OVERFLOW_WORDS or (
         kind not in {AuthenticationFailed, RateLimited} and _says_overflow(report.message)
     ):
@@ -116,7 +116,7 @@ def _meaning(status: int, report: _Report) -> tuple[type[ProviderError], str]:
     return kind, _ADVICE[kind]
 
 
-def _kind(status: int, words: frozenset[str]) -> type[ProviderError]:
+def _error_type(status: int, words: frozenset[str]) -> type[ProviderError]:
     if status in {401, 403}:
         return AuthenticationFailed
     if status == 429:
@@ -129,7 +129,7 @@ def _kind(status: int, words: frozenset[str]) -> type[ProviderError]:
     return BadReply if status >= 300 else next(known, BadReply)
 
 
-def _quoted(report: _Report) -> str:
+def _quote(report: _Report) -> str:
     words = "/".join(sorted(report.words))
     if not report.message:
         return words or "an empty body"
@@ -137,12 +137,12 @@ def _quoted(report: _Report) -> str:
     return f"{message} ({words})" if words else message
 
 
-def _read(body: bytes) -> _Report:
+def _read_report(body: bytes) -> _Report:
     try:
         parsed = parse_json(body)
     except ValueError:
         return _Report(body.decode(errors="replace").strip())
-    parsed = _unwrapped(parsed)
+    parsed = _unwrap(parsed)
     if not is_object(parsed):
         return _Report(_text(parsed))
     error = parsed.get("error")
@@ -155,10 +155,10 @@ def _read(body: bytes) -> _Report:
     kinds = (error.get(key) for key in ("type", "code", "status"))
     words = frozenset(kind.lower() for kind in kinds if isinstance(kind, str) and _is_word(kind))
     wait_s = _retry_delay_s(error.get("details"))
-    return _Report(message or _text(error), words, _status(error.get("code")), wait_s)
+    return _Report(message or _text(error), words, _status_or_zero(error.get("code")), wait_s)
 
 
-def _unwrapped(parsed: object) -> object:
+def _unwrap(parsed: object) -> object:
     """Return the error report without the array in which Gemini's endpoint wraps it."""
     return parsed[0] if is_list(parsed) and parsed else parsed
 
@@ -173,7 +173,7 @@ def _retry_delay_s(details: object) -> float | None:
     return None
 
 
-def _status(code: object) -> int:
+def _status_or_zero(code: object) -> int:
     if isinstance(code, str) and code.isascii() and code.isdecimal() and len(code) == 3:
         return int(code)
     return code if isinstance(code, int) and 300 <= code <= 599 else 0

@@ -107,19 +107,19 @@ def resolve(
         ScriptError: the script file cannot be read, or is not a valid script.
     """
     if not isinstance(model, str):
-        _refuse(access, "a ready provider has its own")
+        _refuse_idle_options(access, "a ready provider has its own")
         return model
     prefix, _, name = model.partition(":")
     if prefix == SCRIPT and name:
-        _refuse(access, "a script asks no server")
+        _refuse_idle_options(access, "a script asks no server")
         return cast("type[ScriptedModel]", loaded(".script:ScriptedModel")).from_file(name)
     service = SERVICES.get(prefix)
     if service is None or not name:
-        raise _unknown(model)
+        raise _unknown_service(model)
     given = access.get("base_url") or environ.get(service.url_variable)
     url = given or service.url(environ)
     key = access.get("api_key") or environ.get(service.key_variable) or ""
-    is_theirs = not given or _host(given) == _host(service.base_url)
+    is_theirs = not given or _host_of(given) == _host_of(service.base_url)
     if not key and service.needs_key and is_theirs:
         key = _refused_key(
             model,
@@ -179,7 +179,9 @@ def accessed(provider: Provider, access: Mapping[str, object]) -> Provider:
     """
     changed = getattr(provider, "accessed", None)
     if changed is None:
-        _refuse(access, f"{provider.label!r} is no model of graphloop's own HTTP client")
+        _refuse_idle_options(
+            access, f"{provider.label!r} is no model of graphloop's own HTTP client"
+        )
     return cast("Callable[..., Provider]", changed)(
         timeouts=access.get("timeouts"), headers=access.get("headers")
     )
@@ -216,17 +218,17 @@ def check_settings(provider: Provider, settings: Settings) -> None:
         raise ConfigError(f"model {provider.label!r}: {error}") from error
 
 
-def _host(url: str) -> str | None:
+def _host_of(url: str) -> str | None:
     return urlsplit(url).hostname
 
 
-def _refuse(options: Mapping[str, object], reason: str) -> None:
+def _refuse_idle_options(options: Mapping[str, object], reason: str) -> None:
     names = [name for name, value in options.items() if value is not None]
     if names:
         raise ConfigError(f"{' and '.join(names)} would have no effect: {reason}. Leave it out.")
 
 
-def _unknown(model: str) -> ConfigError:
+def _unknown_service(model: str) -> ConfigError:
     prefix = model.partition(":")[0]
     prefixes, called = (*SERVICES, SCRIPT), ALSO_CALLED.get(prefix, prefix)
     found = (

@@ -90,15 +90,15 @@ def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     `now` is the Unix time. `Retry-After` holds seconds or a date (RFC 9110, section 10.2.3); any
     other value counts as absent. `retry-after-ms` of OpenAI and Azure takes precedence.
     """
-    milliseconds = _number(headers.get("retry-after-ms", ""))
+    milliseconds = _seconds_or_none(headers.get("retry-after-ms", ""))
     if milliseconds is not None:
         return milliseconds / 1_000
     text = headers.get("retry-after", "").strip()
-    seconds = _number(text)
-    return _until(text, now) if seconds is None else seconds
+    seconds = _seconds_or_none(text)
+    return _seconds_until(text, now) if seconds is None else seconds
 
 
-def _number(text: str) -> float | None:
+def _seconds_or_none(text: str) -> float | None:
     try:
         number = float(text)
     except ValueError:
@@ -106,7 +106,7 @@ def _number(text: str) -> float | None:
     return number if 0 <= number < inf else None
 
 
-def _until(date: str, now: float) -> float | None:
+def _seconds_until(date: str, now: float) -> float | None:
     try:
         return max(parsedate_to_datetime(date).timestamp() - now, 0.0)
     except (ValueError, OverflowError):

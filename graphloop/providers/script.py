@@ -123,10 +123,10 @@ class ScriptedModel:
         """Record `request` and return the scripted reply to it."""
         self.requests.append(request)
         count = len(self._items)
-        if self._recorded:
-            return self._asked(request)
+        if self._recorded_replies:
+            return self._reply_to_recorded(request)
         if self._has_questions:
-            return self._fitting(request)
+            return self._next_reply(request)
         if cursor.at is None:
             cursor.at = _count_replies(request.messages, self._mark)
         if cursor.at >= count:
@@ -139,7 +139,9 @@ class ScriptedModel:
         cursor.at += 1
         if isinstance(item, ReadyReply):
             return item
-        return self._ready(item(request), f"{self.label}: reply {cursor.at}, a function's answer")
+        return self._make_ready(
+            item(request), f"{self.label}: reply {cursor.at}, a function's answer"
+        )
 
     @cached_property
     def _has_questions(self) -> bool:
@@ -148,15 +150,17 @@ class ScriptedModel:
         return asked.count(None) < len(asked)
 
     @cached_property
-    def _recorded(self) -> Sequence[ReadyReply]:
+    def _recorded_replies(self) -> Sequence[ReadyReply]:
         """The replies to recorded requests, which only these requests get."""
         return [each for each in self._items if isinstance(each, ReadyReply) and each.asked]
 
-    def _asked(self, request: ModelRequest) -> ReadyReply:
+    def _reply_to_recorded(self, request: ModelRequest) -> ReadyReply:
         asked = asked_of(request)
-        found = [reply for reply in self._recorded if reply.asked == asked]
+        found = [reply for reply in self._recorded_replies if reply.asked == asked]
         if not found:
-            changed = request_difference([reply.asked or {} for reply in self._recorded], asked)
+            changed = request_difference(
+                [reply.asked or {} for reply in self._recorded_replies], asked
+            )
             raise ScriptError(
                 f"{self.label}: expected a request that was recorded, found another:\n{changed}\n"
                 "Fix: record the talk again (delete its file), or change the program back."
@@ -165,7 +169,7 @@ class ScriptedModel:
         self._times[text] = times = self._times.get(text, 0) + 1
         return found[min(times, len(found)) - 1]
 
-    def _fitting(self, request: ModelRequest) -> ReadyReply:
+    def _next_reply(self, request: ModelRequest) -> ReadyReply:
         for item in self._items:
             if isinstance(item, ReadyReply) and item.fits(request):
                 return item
@@ -180,9 +184,9 @@ class ScriptedModel:
             return ReadyReply((), entry)
         if callable(entry):
             return cast("Callable[[ModelRequest], Answer]", entry)
-        return self._ready(entry, place)
+        return self._make_ready(entry, place)
 
-    def _ready(self, entry: object, place: str) -> ReadyReply:
+    def _make_ready(self, entry: object, place: str) -> ReadyReply:
         ready = ready_reply(entry, place, self._model)
         reply = ready.end
         # The request finds a recorded reply, so a replay's journal is that of the live run.

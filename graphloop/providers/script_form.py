@@ -119,7 +119,7 @@ def load_script(path: Path) -> tuple[list[object], str]:
     Raises:
         ScriptError: the file cannot be read, or is neither a list nor a mapping with `replies`.
     """
-    script = _load(path)
+    script = _load_file(path)
     if not isinstance(script, list | Mapping):
         raise ScriptError(
             f"{path}: expected a list of replies, or a mapping with the keys 'replies' and "
@@ -145,8 +145,8 @@ def ready_reply(entry: object, place: str, model: str) -> ReadyReply:
             f"Reply, found {entry!r:.{SHOWN_CHARS}}. Fix: quote it if it is text."
         )
     if isinstance(entry, str):
-        return _ready(_Entry(entry), place, model)
-    return _ready(_read(cast("object", entry), _Entry, place), place, model)
+        return _make_ready(_Entry(entry), place, model)
+    return _make_ready(_read(cast("object", entry), _Entry, place), place, model)
 
 
 def _read(fields: object, kind: type[T], place: str) -> T:
@@ -159,7 +159,7 @@ def _read(fields: object, kind: type[T], place: str) -> T:
         ) from error
 
 
-def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
+def _make_ready(entry: _Entry, place: str, model: str) -> ReadyReply:
     to = (entry.to,) if isinstance(entry.to, str) else None if entry.to is None else tuple(entry.to)
     pieces = _words(entry.text) if entry.deltas is None else entry.deltas
     text = "".join(pieces)
@@ -168,7 +168,9 @@ def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
             f"{place}: expected deltas that make up the text {entry.text!r}, found {text!r}. "
             "Fix: leave one of the two out."
         )
-    message = AssistantMessage(_parts(entry, text, place), entry.wire, entry.extra, entry.service)
+    message = AssistantMessage(
+        _parts_of_entry(entry, text, place), entry.wire, entry.extra, entry.service
+    )
     deltas: tuple[Delta, ...] = (
         *(ReasoningDelta(word) for word in _words(message.reasoning)),
         *(TextDelta(piece) for piece in pieces or _words(message.text)),
@@ -181,21 +183,21 @@ def _ready(entry: _Entry, place: str, model: str) -> ReadyReply:
                 f"{place}: expected neither 'usage' nor 'finish_reason' beside 'error', found one. "
                 "Fix: leave it out, for a reply that fails has none."
             )
-        return ReadyReply(deltas, _failure(entry.error, place), to, entry.asked)
+        return ReadyReply(deltas, _make_failure(entry.error, place), to, entry.asked)
     calls = message.calls
     words = len(_words(message.reasoning + message.text))
     usage = Usage(INPUT_TOKENS, words + CALL_TOKENS * len(calls))
     if entry.usage is not None:
-        usage = _usage(entry.usage, place)
+        usage = _make_usage(entry.usage, place)
     reason = entry.finish_reason or (FinishReason.TOOL_CALLS if calls else FinishReason.STOP)
     raw = entry.raw_finish_reason or reason.value
     reply = Reply(message, reason, usage, raw, entry.model or model, entry.metadata)
     return ReadyReply(deltas, reply, to, entry.asked)
 
 
-def _parts(entry: _Entry, text: str, place: str) -> tuple[AssistantPart, ...]:
-    calls = [_call(call, at, f"{place}, calls[{at}]") for at, call in enumerate(entry.calls)]
-    media = [_medium(each, f"{place}, media[{at}]") for at, each in enumerate(entry.media)]
+def _parts_of_entry(entry: _Entry, text: str, place: str) -> tuple[AssistantPart, ...]:
+    calls = [_make_call(call, at, f"{place}, calls[{at}]") for at, call in enumerate(entry.calls)]
+    media = [_make_medium(each, f"{place}, media[{at}]") for at, each in enumerate(entry.media)]
     if entry.parts and (entry.reasoning or text or media or calls):
         raise ScriptError(
             f"{place}: expected 'parts' without 'reasoning', 'text', 'media' and 'calls', found "
@@ -206,7 +208,7 @@ def _parts(entry: _Entry, text: str, place: str) -> tuple[AssistantPart, ...]:
     return (*entry.parts, *reasoning, *said, *media, *calls)
 
 
-def _failure(error: str | _Error, place: str) -> ProviderError:
+def _make_failure(error: str | _Error, place: str) -> ProviderError:
     if isinstance(error, str):
         return BadReply(error)
     kind: object = getattr(errors, error.type, None)
@@ -220,7 +222,7 @@ def _failure(error: str | _Error, place: str) -> ProviderError:
     return failure
 
 
-def _usage(counts: dict[str, int], place: str) -> Usage:
+def _make_usage(counts: dict[str, int], place: str) -> Usage:
     known = [*COUNTS, *UsageDetails.__struct_fields__]
     if not counts.keys() <= set(known) or min(counts.values(), default=0) < 0:
         raise ScriptError(
@@ -232,7 +234,7 @@ def _usage(counts: dict[str, int], place: str) -> Usage:
     return Usage(**main, details=details_of(**details))
 
 
-def _medium(url: str, place: str) -> MediaPart:
+def _make_medium(url: str, place: str) -> MediaPart:
     """Return a picture or sound from its data URL, or a picture from another URL."""
     try:
         return file(url) if url.startswith("data:") else image(url)
@@ -240,7 +242,7 @@ def _medium(url: str, place: str) -> MediaPart:
         raise ScriptError(f"{place}: {error}") from error
 
 
-def _call(call: _Call, at: int, place: str) -> ToolCall:
+def _make_call(call: _Call, at: int, place: str) -> ToolCall:
     arguments = call.arguments
     if not isinstance(arguments, str):
         try:
@@ -264,7 +266,7 @@ def _text_of(message: Message) -> str:
             return "\n".join(part.text for part in message.content if isinstance(part, TextPart))
 
 
-def _load(path: Path) -> object:
+def _load_file(path: Path) -> object:
     try:
         text = path.read_text(encoding="utf-8")
         return json.loads(text) if path.suffix == ".json" else yaml.safe_load(text)

@@ -109,7 +109,7 @@ class Service(Struct, frozen=True):
         return cast("str", loaded(self.output_limits)(schema, place=place))
 
 
-def _compatible(
+def _compatible_service(
     base_url: str, key_variable: str, prices: str, *, keeps_output: bool = False, **quirks: object
 ) -> Service:
     """Return a hosted service that speaks chat completions."""
@@ -123,7 +123,7 @@ def _compatible(
     )
 
 
-def _local(name: str, port: int) -> Service:
+def _local_service(name: str, port: int) -> Service:
     """Return a server on this machine that speaks chat completions and needs no key."""
     return Service(
         OPENAI_CHAT,
@@ -167,7 +167,7 @@ SERVICES: Final[dict[str, Service]] = {
         usual_model="gemini-flash-latest",
     ),
     # A deployment's name does not tell its model; all models accept this field.
-    "azure": _compatible(
+    "azure": _compatible_service(
         "{AZURE_OPENAI_ENDPOINT}/openai/v1",
         "AZURE_OPENAI_API_KEY",
         "azure",
@@ -189,25 +189,25 @@ SERVICES: Final[dict[str, Service]] = {
         output_limits=".anthropic.output_schema:refused_part",
         prices="aws",
     ),
-    "cerebras": _compatible(
+    "cerebras": _compatible_service(
         "https://api.cerebras.ai/v1",
         "CEREBRAS_API_KEY",
         "cerebras",
         max_tokens_field="max_completion_tokens",
     ),
-    "deepseek": _compatible("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek"),
-    "fireworks": _compatible(
+    "deepseek": _compatible_service("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek"),
+    "fireworks": _compatible_service(
         "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY", "fireworks", keeps_output=True
     ),
-    "github": _compatible("https://models.github.ai/inference", "GITHUB_TOKEN", "azure"),
-    "groq": _compatible(
+    "github": _compatible_service("https://models.github.ai/inference", "GITHUB_TOKEN", "azure"),
+    "groq": _compatible_service(
         "https://api.groq.com/openai/v1",
         "GROQ_API_KEY",
         "groq",
         max_tokens_field="max_completion_tokens",
     ),
     # The API answers 422 to fields that it does not know.
-    "mistral": _compatible(
+    "mistral": _compatible_service(
         "https://api.mistral.ai/v1",
         "MISTRAL_API_KEY",
         "mistral",
@@ -217,13 +217,15 @@ SERVICES: Final[dict[str, Service]] = {
         asks_usage=False,
         reasoning="never",
     ),
-    "openrouter": _compatible("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"),
-    "together": _compatible("https://api.together.ai/v1", "TOGETHER_API_KEY", "together"),
-    "xai": _compatible("https://api.x.ai/v1", "XAI_API_KEY", "x-ai", keeps_output=True),
-    "llamacpp": _local("LLAMACPP", 8080),
-    "lmstudio": _local("LMSTUDIO", 1234),
-    "ollama": _local("OLLAMA", 11434),
-    "vllm": _local("VLLM", 8000),
+    "openrouter": _compatible_service(
+        "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"
+    ),
+    "together": _compatible_service("https://api.together.ai/v1", "TOGETHER_API_KEY", "together"),
+    "xai": _compatible_service("https://api.x.ai/v1", "XAI_API_KEY", "x-ai", keeps_output=True),
+    "llamacpp": _local_service("LLAMACPP", 8080),
+    "lmstudio": _local_service("LMSTUDIO", 1234),
+    "ollama": _local_service("OLLAMA", 11434),
+    "vllm": _local_service("VLLM", 8000),
 }
 """The services by name, which is the part of the label `"service:model"` before the colon."""
 

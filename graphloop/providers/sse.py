@@ -73,11 +73,11 @@ class SseDecoder:
             elif line[:6] == b"data: ":
                 data.append(line[6:])
             else:
-                name = self._other(line, name)
+                name = self._parse_line(line, name)
         self._name = name
         return events
 
-    def _other(self, line: bytes, name: str) -> str:
+    def _parse_line(self, line: bytes, name: str) -> str:
         """Parse a line without the fast path; return the event name that holds after the line."""
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")

@@ -18,7 +18,7 @@ from .wire_json import JsonObject, object_in, object_text
 __all__ = ["ToolForms"]
 
 
-def _never(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - takes no definition
+def _takes_none(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - takes no definition
     return False
 
 
@@ -38,7 +38,7 @@ class ToolForms:
     wire: str
     title: str
     expected: str = ""
-    takes: Callable[[ToolSpec, JsonObject], bool] = _never
+    takes: Callable[[ToolSpec, JsonObject], bool] = _takes_none
     fields: Mapping[str, type[object]] = field(default_factory=dict[str, type[object]])
 
     def definition(self, tool: ToolSpec) -> str:

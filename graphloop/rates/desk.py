@@ -140,14 +140,14 @@ class RateDesk:
     async def settle(self, limits: Rates, tokens: float) -> None:
         """Add tokens to the meters; a negative number takes back what was reserved."""
         if costs := token_costs(limits, tokens):
-            await self._told(partial(charged, costs=costs, closed_s=0.0), costs)
+            await self._change_meters(partial(charged, costs=costs, closed_s=0.0), costs)
 
     async def refused(self, limits: Rates, label: str, seconds: float | None) -> None:
         """Close the meters for all processes, after a server's refusal for too many requests."""
         closed_s = REFUSED_S if seconds is None else seconds
         LOG.info("model %s: its fleet asks nothing for %.1f s, after a refusal", label, closed_s)
         burst_s, costs = max(rate.burst_s for rate in limits.values()), request_costs(limits)
-        await self._told(partial(charged, costs=costs, closed_s=closed_s + burst_s), costs)
+        await self._change_meters(partial(charged, costs=costs, closed_s=closed_s + burst_s), costs)
 
     async def _reserve_for(self, line: _Line, want: _Want) -> None:
         async with line.lock:
@@ -166,7 +166,7 @@ class RateDesk:
             line.wants = [one for one in line.wants if one.at is None]
             line.next_at, line.ask_at = now + slots.next_s, now + min(slots.next_s, LOOK_S)
 
-    async def _told(self, change: Change[None], meters: Collection[str]) -> None:
+    async def _change_meters(self, change: Change[None], meters: Collection[str]) -> None:
         """Change meters after a call; a failure does not undo the call."""
         try:
             await self.meters.metered(meters, change)
@@ -259,7 +259,7 @@ class _PacedSession(Struct, frozen=True):
                         case _:
                             pass
                     if type(item) is Reply:
-                        tokens = await self._settled(tokens, used or 0)
+                        tokens = await self._settle(tokens, used or 0)
                     yield item
         except ProviderError as error:
             if isinstance(error, RateLimited):
@@ -269,9 +269,9 @@ class _PacedSession(Struct, frozen=True):
         finally:
             # A call that was broken off without a word of its usage keeps its estimate.
             if used is not None:
-                await self._settled(tokens, used)
+                await self._settle(tokens, used)
 
-    async def _settled(self, tokens: int, used: int) -> int:
+    async def _settle(self, tokens: int, used: int) -> int:
         """Settle the estimate with the tokens that were used, and return these."""
         if used != tokens:
             await self.desk.settle(self.limits, used - tokens)

@@ -108,7 +108,7 @@ def a2a_app(
     """
     (runs, opened), claims = served_store(store), CallerClaims(secret)
     desk = Desk(agent.with_options(store=runs), runs, deps)
-    tasks, card = _Tasks(desk, claims), _card(agent, url)
+    tasks, card = _Tasks(desk, claims), _make_card(agent, url)
     handler = _Handler(
         desk,
         tasks,
@@ -140,7 +140,7 @@ def a2a_app(
     )
 
 
-def _card(agent: Agent[Any, Any], url: str) -> AgentCard:
+def _make_card(agent: Agent[Any, Any], url: str) -> AgentCard:
     own, _ = split_tools(agent.options.get("tools", ()))
     return AgentCard(
         name=agent.name,

@@ -69,17 +69,17 @@ class Desk(AgentExecutor):
         run_id = message.task_id
         updater = TaskUpdater(event_queue, run_id, message.context_id)
         if context.current_task is None:
-            await event_queue.enqueue_event(_new(message))
+            await event_queue.enqueue_event(_new_task(message))
         try:
-            stream = await self._stream(run_id, message, new=context.current_task is None)
+            stream = await self._open_stream(run_id, message, new=context.current_task is None)
         except RequestRefused as error:
-            await _ask(updater, await self.waiting(run_id), str(error))
+            await _ask_client(updater, await self.waiting(run_id), str(error))
             return
         except Exception as error:  # noqa: BLE001 - `deps` is the user's, and may raise any
-            await _failed(updater, error)
+            await _tell_failure(updater, error)
             return
         await updater.start_work()
-        task = asyncio.create_task(self._driven(updater, run_id, stream))
+        task = asyncio.create_task(self._drive_run(updater, run_id, stream))
         self._live[run_id] = stream, task
         task.add_done_callback(lambda _: self._live.pop(run_id, None))
         try:
@@ -109,7 +109,7 @@ class Desk(AgentExecutor):
         if not await self.waiting(run_id):
             return False
         try:
-            stream = self._resumed(run_id, {})
+            stream = self._resume_stream(run_id, {})
         except Exception as error:
             LOG.exception("a served run could not be aborted: %s", run_id)
             raise InternalError(type(error).__name__) from None
@@ -128,7 +128,7 @@ class Desk(AgentExecutor):
         Raises:
             InternalError: the store could not read the run.
         """
-        with suppress(UnknownRun), _reading(run_id):
+        with suppress(UnknownRun), _hide_store_errors(run_id):
             return await self._agent.runs(self._store).waiting(run_id)
         return ()
 
@@ -143,7 +143,7 @@ class Desk(AgentExecutor):
             task.status.message.CopyFrom(_asking_message(run_id, run_id, asked))
             return task
         run = None
-        with suppress(UnknownRun), _reading(run_id):
+        with suppress(UnknownRun), _hide_store_errors(run_id):
             run = await self._agent.runs(self._store).replay(run_id)
         if run is None or not run.ended:
             return None
@@ -153,35 +153,37 @@ class Desk(AgentExecutor):
         state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
         return new_task(run_id, run_id, state, artifacts=artifacts)
 
-    async def _stream(self, run_id: str, message: Message, *, new: bool) -> RunStream[Any]:
+    async def _open_stream(self, run_id: str, message: Message, *, new: bool) -> RunStream[Any]:
         """Return the stream of a new run, or of a parked run with the answers of a message."""
         if not new:
-            return self._resumed(run_id, _answers(await self.waiting(run_id), message))
-        return self._agent.stream(get_message_text(message), run_id=run_id, **self._given(run_id))
+            return self._resume_stream(run_id, _decisions_in(await self.waiting(run_id), message))
+        return self._agent.stream(
+            get_message_text(message), run_id=run_id, **self._run_options(run_id)
+        )
 
-    def _given(self, run_id: str) -> dict[str, Any]:
+    def _run_options(self, run_id: str) -> dict[str, Any]:
         if self._deps is None or "deps_type" not in self._agent.options:
             return {}
         return {"deps": self._deps(run_id)}
 
-    def _resumed(self, run_id: str, answers: Mapping[str, Approval]) -> RunStream[Any]:
-        return self._agent.resume_stream(run_id, approvals=answers, **self._given(run_id))
+    def _resume_stream(self, run_id: str, answers: Mapping[str, Approval]) -> RunStream[Any]:
+        return self._agent.resume_stream(run_id, approvals=answers, **self._run_options(run_id))
 
-    async def _driven(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
+    async def _drive_run(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
         """Drive a run until it ends or parks, and tell its task so."""
         try:
-            result = await _shown(updater, stream)
+            result = await _send_text(updater, stream)
         except RunBusy:
             asked = await self.waiting(run_id)
-            await _ask(updater, asked, "This run is being driven already. Fix: ask again.")
+            await _ask_client(updater, asked, "This run is being driven already. Fix: ask again.")
         except Exception as error:  # noqa: BLE001 - a run's functions may raise any error
-            await _failed(updater, error)
+            await _tell_failure(updater, error)
         else:
-            await _told(updater, result)
+            await _tell_end(updater, result)
 
 
 @contextmanager
-def _reading(run_id: str) -> Generator[None]:
+def _hide_store_errors(run_id: str) -> Generator[None]:
     """Tell a client only the type of an error of the store; an unknown run is no such error."""
     try:
         yield
@@ -192,19 +194,19 @@ def _reading(run_id: str) -> Generator[None]:
         raise InternalError(type(error).__name__) from None
 
 
-async def _failed(updater: TaskUpdater, error: Exception) -> None:
+async def _tell_failure(updater: TaskUpdater, error: Exception) -> None:
     """Tell a task the type of an error: the message may hold what only the operator may read."""
     LOG.error("a served run failed: %s", updater.task_id, exc_info=error)
-    await updater.failed(_said(updater, f"run failed: {type(error).__name__}."))
+    await updater.failed(_agent_message(updater, f"run failed: {type(error).__name__}."))
 
 
-async def _shown(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[Any]:
+async def _send_text(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[Any]:
     """Drive a run, and send the text of its turn as the artifact; the next turn replaces it."""
     said = ""
     async for part in stream.full_stream:
         match part:
             case TextDelta(text=text) if text:
-                await _add(updater, text, append=bool(said))
+                await _add_artifact(updater, text, append=bool(said))
                 said += text
             case StepStart() | StepRetry():
                 said = ""
@@ -212,26 +214,26 @@ async def _shown(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[Any]
                 pass
     result = await stream.result()
     if result.text and result.text != said:
-        await _add(updater, result.text, append=False)
+        await _add_artifact(updater, result.text, append=False)
     return result
 
 
-async def _add(updater: TaskUpdater, text: str, *, append: bool) -> None:
+async def _add_artifact(updater: TaskUpdater, text: str, *, append: bool) -> None:
     await updater.add_artifact([new_text_part(text)], ANSWER, ANSWER, append=append)
 
 
-async def _told(updater: TaskUpdater, result: RunResult[Any]) -> None:
+async def _tell_end(updater: TaskUpdater, result: RunResult[Any]) -> None:
     """Tell a task how its run ended, or what it waits for."""
     if result.pending:
-        await _ask(updater, result.pending)
+        await _ask_client(updater, result.pending)
         return
     state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
     failed = state == TaskState.TASK_STATE_FAILED
-    why = _said(updater, f"run ended: {result.end_reason}.") if failed else None
+    why = _agent_message(updater, f"run ended: {result.end_reason}.") if failed else None
     await updater.update_status(state, why)
 
 
-async def _ask(updater: TaskUpdater, asked: Sequence[Pending], problem: str = "") -> None:
+async def _ask_client(updater: TaskUpdater, asked: Sequence[Pending], problem: str = "") -> None:
     await updater.requires_input(
         _asking_message(updater.task_id, updater.context_id, asked, problem)
     )
@@ -259,7 +261,7 @@ def _question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
     return [new_text_part("\n".join(words)), new_data_part({"approvals": approvals})]
 
 
-def _answers(asked: Sequence[Pending], message: Message) -> dict[str, Approval]:
+def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Approval]:
     """Return the decisions in a client's message.
 
     Raises:
@@ -287,10 +289,10 @@ def _answers(asked: Sequence[Pending], message: Message) -> dict[str, Approval]:
     return answers
 
 
-def _new(message: Message) -> Task:
+def _new_task(message: Message) -> Task:
     state = TaskState.TASK_STATE_SUBMITTED
     return new_task(message.task_id, message.context_id, state, history=[message])
 
 
-def _said(updater: TaskUpdater, text: str) -> Message:
+def _agent_message(updater: TaskUpdater, text: str) -> Message:
     return updater.new_agent_message([new_text_part(text)])

@@ -47,16 +47,16 @@ class CallerClaims:
     def new_run(self, caller: str) -> str:
         """Return the id of a new run of a caller."""
         name = uuid4().hex
-        return f"{name}-{self._tag(name, caller)}"
+        return f"{name}-{self._tag_of(name, caller)}"
 
     def owns(self, caller: str, run_id: str) -> bool:
         """Whether a run's id was made for this caller."""
         name, _, tag = run_id.partition("-")
-        return hmac.compare_digest(tag.encode(), self._tag(name, caller).encode())
+        return hmac.compare_digest(tag.encode(), self._tag_of(name, caller).encode())
 
     def state(self, caller: str, tool: str, run_id: str, asked: Iterable[Pending]) -> str:
         """Return the state that a client sends back with its answers."""
-        return issue(_capability(caller, tool, run_id, asked), self._secret)
+        return issue(_capability_for(caller, tool, run_id, asked), self._secret)
 
     def run_of(self, state: str) -> str | None:
         """Return the id of the run in a state that this server has signed; else None."""
@@ -69,14 +69,14 @@ class CallerClaims:
         self, state: str, caller: str, tool: str, run_id: str, asked: Iterable[Pending]
     ) -> bool:
         """Whether a state belongs to the caller, the tool, and exactly these open questions."""
-        expected = _capability(caller, tool, run_id, asked)
+        expected = _capability_for(caller, tool, run_id, asked)
         return not verify(state, expected, secret=self._secret, now=0.0)
 
-    def _tag(self, name: str, caller: str) -> str:
+    def _tag_of(self, name: str, caller: str) -> str:
         return hmac.new(self._secret, encode((name, caller)), "sha256").hexdigest()[:TAG_CHARS]
 
 
-def _capability(caller: str, tool: str, run_id: str, asked: Iterable[Pending]) -> Capability:
+def _capability_for(caller: str, tool: str, run_id: str, asked: Iterable[Pending]) -> Capability:
     questions = [(one.key, one.name, one.arguments, one.unknown) for one in asked]
     return Capability(
         run_id, ANSWERS, tool, digest(encode(questions).decode()), path=digest(caller)

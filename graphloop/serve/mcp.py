@@ -136,7 +136,7 @@ class McpServer:
             self._agents[name] = agent.with_options(store=self._store)
         if not self._agents:
             raise ConfigError("an MCP server: expected at least one agent, found none.")
-        self._tools = [*_tools(self._agents, descriptions or {}), RUN_STATUS]
+        self._tools = [*_tools_of_agents(self._agents, descriptions or {}), RUN_STATUS]
         self._server: Server[dict[str, Any]] = Server(
             next(iter(self._agents)), on_list_tools=self._list, on_call_tool=self._call
         )
@@ -194,45 +194,52 @@ class McpServer:
     async def _call(self, context: Context, params: types.CallToolRequestParams) -> Answer:
         """Answer `tools/call`; what the caller did wrong, or may not do, is an error result."""
         try:
-            return await self._answered(context, params)
+            return await self._answer_request(context, params)
         except RequestRefused as error:
-            return _result(str(error), None)
+            return _call_result(str(error), None)
         except RunBusy:
-            return _result("this run is being driven already. Fix: ask for its status.", None)
+            return _call_result("this run is being driven already. Fix: ask for its status.", None)
 
-    async def _answered(self, context: Context, params: types.CallToolRequestParams) -> Answer:
+    async def _answer_request(
+        self, context: Context, params: types.CallToolRequestParams
+    ) -> Answer:
         arguments = params.arguments or {}
         request = _Request(context, self._caller(request_headers(context)), params.name)
         if params.name == STATUS:
-            return await self._status(request.caller, _text(arguments, "run_id"))
+            return await self._status_result(request.caller, _text_argument(arguments, "run_id"))
         agent = self._agents.get(params.name)
         if agent is None:
             known = (*self._agents, STATUS)
             raise RequestRefused(f"no tool {params.name!r}.{nearest(params.name, known)}")
         if params.request_state is None:
-            prompt, run_id = _text(arguments, "prompt"), self._claims.new_run(request.caller)
-            stream = agent.stream(prompt, run_id=run_id, **self._given(agent, run_id))
+            prompt, run_id = (
+                _text_argument(arguments, "prompt"),
+                self._claims.new_run(request.caller),
+            )
+            stream = agent.stream(prompt, run_id=run_id, **self._run_options(agent, run_id))
         else:
-            asked = await self._waiting(request, agent, params.request_state)
+            asked = await self._waiting_run(request, agent, params.request_state)
             run_id, given = asked[0], params.input_responses or {}
             answers = {one.key: approval_of(one, given.get(one.key)) for one in asked[1]}
-            stream = agent.resume_stream(run_id, approvals=answers, **self._given(agent, run_id))
-        return await self._run(request, agent, run_id, stream)
+            stream = agent.resume_stream(
+                run_id, approvals=answers, **self._run_options(agent, run_id)
+            )
+        return await self._run_until_asked(request, agent, run_id, stream)
 
-    def _given(self, agent: Agent[Any, Any], run_id: str) -> dict[str, Any]:
+    def _run_options(self, agent: Agent[Any, Any], run_id: str) -> dict[str, Any]:
         if self._deps is None or "deps_type" not in agent.options:
             return {}
         return {"deps": self._deps(run_id)}
 
-    async def _run(
+    async def _run_until_asked(
         self, request: _Request, agent: Agent[Any, Any], run_id: str, stream: RunStream[Any]
     ) -> Answer:
         """Drive a run until it is over, or waits for a client that answers by a later call."""
         for _ in range(ROUNDS_MAX):
-            result = await self._driven(request.context, run_id, stream)
+            result = await self._drive_run(request.context, run_id, stream)
             asked = result.pending
             if not asked:
-                return _result(
+                return _call_result(
                     result.text,
                     {"text": result.text, "end_reason": result.end_reason, "run_id": run_id},
                 )
@@ -250,10 +257,12 @@ class McpServer:
                     f"run {run_id} waits for {names}. Fix: graphloop approve {run_id} "
                     f"{asked[0].key} --store STORE; then ask for its status."
                 )
-            stream = agent.resume_stream(run_id, approvals=answers, **self._given(agent, run_id))
+            stream = agent.resume_stream(
+                run_id, approvals=answers, **self._run_options(agent, run_id)
+            )
         raise RequestRefused(f"run {run_id} has asked {ROUNDS_MAX} times, and waits.")
 
-    async def _driven(
+    async def _drive_run(
         self, context: Context, run_id: str, stream: RunStream[Any]
     ) -> RunResult[Any]:
         """Return a run's result; a request that its client cancels ends the run as aborted.
@@ -261,7 +270,7 @@ class McpServer:
         The run has a task of its own, which the cancellation of the request does not reach: so the
         run's calls get their results, and its journal has its end.
         """
-        task = asyncio.create_task(_watched(context, stream))
+        task = asyncio.create_task(_report_progress(context, stream))
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
         try:
@@ -276,7 +285,7 @@ class McpServer:
             LOG.exception("a served run failed: %s", run_id)
             raise RequestRefused(f"run {run_id} failed: {type(error).__name__}.") from error
 
-    async def _waiting(
+    async def _waiting_run(
         self, request: _Request, agent: Agent[Any, Any], state: str
     ) -> tuple[str, tuple[Pending, ...]]:
         """Return the run that a request state names, and the questions that it waits for."""
@@ -295,7 +304,7 @@ class McpServer:
             )
         return run_id, asked
 
-    async def _status(self, caller: str, run_id: str) -> types.CallToolResult:
+    async def _status_result(self, caller: str, run_id: str) -> types.CallToolResult:
         record = None
         if self._claims.owns(caller, run_id) and isinstance(self._store, Catalog):
             records = await self._store.overview(run_id)
@@ -304,7 +313,7 @@ class McpServer:
             raise RequestRefused(f"no run {run_id!r} of this caller.")
         asked = [ask.name for ask in record.asks]
         said = f"{record.status}, waits for {', '.join(asked)}" if asked else record.status
-        return _result(said, {"run_id": run_id, "status": record.status, "waits_for": asked})
+        return _call_result(said, {"run_id": run_id, "status": record.status, "waits_for": asked})
 
 
 class _Request(Struct, frozen=True):
@@ -315,17 +324,17 @@ class _Request(Struct, frozen=True):
     tool: str
 
 
-async def _watched(context: Context, stream: RunStream[Any]) -> RunResult[Any]:
+async def _report_progress(context: Context, stream: RunStream[Any]) -> RunResult[Any]:
     """Drive a run, and report its steps and tools as progress of the request."""
     done = 0
     async for part in stream.full_stream:
-        if (message := _progress(part)) is not None:
+        if (message := _progress_text(part)) is not None:
             done += 1
             await context.session.report_progress(done, None, message)
     return await stream.result()
 
 
-def _progress(part: Part) -> str | None:
+def _progress_text(part: Part) -> str | None:
     match part:
         case StepStart():
             return f"step {part.step_index + 1}"
@@ -335,19 +344,21 @@ def _progress(part: Part) -> str | None:
             return None
 
 
-def _tools(agents: Iterable[str], descriptions: Mapping[str, str]) -> Iterator[types.Tool]:
+def _tools_of_agents(
+    agents: Iterable[str], descriptions: Mapping[str, str]
+) -> Iterator[types.Tool]:
     for name in agents:
         text = descriptions.get(name, f"Ask the agent {name!r} to do a task.")
         yield types.Tool(name=name, description=text, input_schema=ASKS, output_schema=ENDED)
 
 
-def _result(text: str, data: dict[str, Any] | None) -> types.CallToolResult:
+def _call_result(text: str, data: dict[str, Any] | None) -> types.CallToolResult:
     """Return a result with structured data, or an error."""
     content: list[types.ContentBlock] = [types.TextContent(text=text)]
     return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
 
 
-def _text(arguments: Mapping[str, object], name: str) -> str:
+def _text_argument(arguments: Mapping[str, object], name: str) -> str:
     value = arguments.get(name)
     if not isinstance(value, str) or not value.strip() or len(arguments) > 1:
         raise RequestRefused(

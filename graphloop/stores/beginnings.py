@@ -99,13 +99,13 @@ class Beginnings:
         messages, at = History(event.messages), 0
         while at < len(messages) and isinstance(messages[at], SystemMessage):
             at += 1
-        ends = self._saved(messages, at)
+        ends = self._saved_parts(messages, at)
         texts: list[bytes] = []
         start, before = ends[-1] if ends else (0, "")
         for number, message in enumerate(messages[at + start : -1], start + 1):
-            texts.append(_encoded(message))
+            texts.append(_encode(message))
             if sum(map(len, texts)) >= PART_BYTES:
-                before = self._part(texts, before, blobs)
+                before = self._add_part(texts, before, blobs)
                 ends.append((number, before))
                 texts = []
         if not ends:
@@ -124,7 +124,7 @@ class Beginnings:
         last = beginning.last
         try:
             while last:
-                parts.append((last, self._read(last, read_blob)))
+                parts.append((last, self._read_part(last, read_blob)))
                 last = parts[-1][1].before
         except StoreError as error:
             raise StoreError(f"the conversation that the run begins with: {error}") from error
@@ -142,7 +142,7 @@ class Beginnings:
         """Note that the store has these blobs; until then, `cut` returns their bytes again."""
         self._unsaved.difference_update(blobs)
 
-    def _saved(self, messages: History[Message], at: int) -> list[tuple[int, str]]:
+    def _saved_parts(self, messages: History[Message], at: int) -> list[tuple[int, str]]:
         """Return the ends of the saved parts that the messages from `at` on surely begin with."""
         known = self._known.get(id(messages[at])) if at < len(messages) else None
         if known is None:
@@ -159,7 +159,9 @@ class Beginnings:
             ends.append((number, digest))
         return ends
 
-    def _part(self, texts: Sequence[bytes], before: str, blobs: MutableMapping[str, bytes]) -> str:
+    def _add_part(
+        self, texts: Sequence[bytes], before: str, blobs: MutableMapping[str, bytes]
+    ) -> str:
         """Add a part to `blobs`, after the media in it, and return its reference."""
         taken: dict[str, bytes] = {}
         text = detached(b'"messages":[%s]}' % b",".join(texts), taken)
@@ -171,7 +173,7 @@ class Beginnings:
         blobs[digest] = data
         return digest
 
-    def _read(self, digest: str, read_blob: ReadBlob) -> _Part:
+    def _read_part(self, digest: str, read_blob: ReadBlob) -> _Part:
         data = read_blob(digest)
         media = decoded(self._heads, data).blobs
         return decoded(self._parts, attached(data, media, read_blob) if media else data)
@@ -187,7 +189,7 @@ class Beginnings:
 ENCODER: Final = Encoder()
 
 
-def _encoded(message: Message) -> bytes:
+def _encode(message: Message) -> bytes:
     try:
         return ENCODER.encode(message)
     except UnicodeEncodeError:

@@ -43,7 +43,7 @@ def detached(line: bytes, blobs: MutableMapping[str, bytes]) -> bytes:
         return line  # A user's state looks like a reference, and must come back as it is.
     pieces: list[bytes] = []
     done = 0
-    for start, end in _media(line):
+    for start, end in _media_spans(line):
         text = line[start:end]
         try:
             data = b64decode(text, validate=True)
@@ -66,14 +66,14 @@ def attached(line: bytes, references: Collection[str], read: ReadBlob) -> bytes:
     """
     pieces: list[bytes] = []
     done = 0
-    for start, end in _media(line):
+    for start, end in _media_spans(line):
         if (digest := line[start:end].decode(errors="replace")) in references:
             pieces += line[done:start], b64encode(read(digest))
             done = end
     return b"".join([*pieces, line[done:]])
 
 
-def _media(line: bytes) -> Iterator[tuple[int, int]]:
+def _media_spans(line: bytes) -> Iterator[tuple[int, int]]:
     """Yield the start and the end of the text in each `Inline`."""
     at = line.find(MARK)
     while at >= 0:
@@ -118,7 +118,7 @@ class BlobFiles:
         Raises:
             OSError: the disk refuses the file.
         """
-        path = self._path(digest)
+        path = self._path_of(digest)
         if not (path.is_file() and path.stat().st_size == len(data)):
             self._write(path, data)
         if self._fsync:
@@ -134,7 +134,7 @@ class BlobFiles:
         Raises:
             StoreError: the file is missing, damaged, or cannot be read.
         """
-        path = self._path(digest)
+        path = self._path_of(digest)
         try:
             data = path.read_bytes()
         except FileNotFoundError:
@@ -147,7 +147,7 @@ class BlobFiles:
         self._directory.mkdir(parents=True, exist_ok=True)
         half = self._directory / f"{uuid4().hex}.half"
         try:
-            with open(half, "xb", opener=_private) as file:
+            with open(half, "xb", opener=_open_private) as file:
                 file.write(data)
             half.replace(path)
         except BaseException:
@@ -155,11 +155,11 @@ class BlobFiles:
                 half.unlink()
             raise
 
-    def _path(self, digest: str) -> Path:
+    def _path_of(self, digest: str) -> Path:
         return self._directory / digest.removeprefix("sha256:")
 
 
-def _private(path: str, flags: int) -> int:
+def _open_private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)  # For the own user only: media are a user's data.
 
 

@@ -121,7 +121,7 @@ class Codec:
             return self._encoder.encode(_Line(SCHEMA_VERSION, seq, self._without_state(event)))
         except UnicodeEncodeError:
             # Servers may send half of a surrogate pair; the `json` module escapes it.
-            plain = _changed(event, lambda state: cast("object", json.loads(_written(state))))
+            plain = _changed(event, lambda state: cast("object", json.loads(_encode_state(state))))
             line = to_builtins(_Line(SCHEMA_VERSION, seq, plain))
             return json.dumps(line, separators=(",", ":")).encode()
 
@@ -182,7 +182,7 @@ class Codec:
             StoreError: the state cannot be converted to this graph's state type.
         """
         try:
-            return _changed(event, self._typed)
+            return _changed(event, self._check_state)
         except pydantic.ValidationError as error:
             raise _not_ours(error) from error
 
@@ -192,8 +192,8 @@ class Codec:
         A run that is resumed from such a journal would go on with the changed state.
         """
         try:
-            written = _written(state)
-            read = self._read(written)
+            written = _encode_state(state)
+            read = self._decode_state(written)
         except pydantic.ValidationError as error:
             first = error.errors(include_url=False, include_context=False, include_input=False)[0]
             place = ".".join(str(part) for part in first["loc"])
@@ -213,27 +213,27 @@ class Codec:
         if _are_equal(state, read):
             return True
         # The JSON decides where `==` cannot: NaN differs from itself, and some types use identity.
-        again = _written(read)
-        return again == written and not _are_equal(read, self._read(again))
+        again = _encode_state(read)
+        return again == written and not _are_equal(read, self._decode_state(again))
 
-    def _read(self, json: bytes) -> object:
+    def _decode_state(self, json: bytes) -> object:
         # `by_name`, because encoded JSON may use a field's name in place of its validation alias.
         return self._state.validate_json(json, by_alias=True, by_name=True)
 
-    def _typed(self, state: object) -> object:
+    def _check_state(self, state: object) -> object:
         try:
             return self._state.validate_python(state, strict=True, by_alias=True, by_name=True)
         except pydantic.ValidationError:
-            return self._read(_written(state))
+            return self._decode_state(_encode_state(state))
 
     def _without_state(self, event: Event) -> Event:
         """Return the event with its state encoded as raw JSON by pydantic."""
-        return _changed(event, lambda state: Raw(_written(state)))
+        return _changed(event, lambda state: Raw(_encode_state(state)))
 
     def _with_state(self, event: Event) -> Event:
         """Return the event with its state converted from plain JSON values to the state type."""
         # Through JSON text, because a strict model accepts a list as a tuple only from JSON.
-        return _changed(event, lambda state: self._read(self._encoder.encode(state)))
+        return _changed(event, lambda state: self._decode_state(self._encoder.encode(state)))
 
 
 def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
@@ -264,7 +264,7 @@ def _checksum(text: bytes) -> bytes:
 CHECKSUM_BYTES: Final = len(_checksum(b""))
 
 
-def _written(state: object) -> bytes:
+def _encode_state(state: object) -> bytes:
     """Encode a state as JSON by pydantic, in the form that pydantic can decode again."""
     return to_json(state, round_trip=True, inf_nan_mode="strings")
 

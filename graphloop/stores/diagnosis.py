@@ -161,17 +161,17 @@ def diagnosed(survey: Survey, clock: float) -> Sequence[Need]:
     """
     return [
         *[
-            _untaken(each, survey)
+            _untaken_need(each, survey)
             for each in survey.waiting
             if survey.now - each.since > WAIT_S_MAX
         ],
-        *_runs(survey),
-        *[_unserved(each) for each in survey.begun if _is_unserved(each, survey)],
-        *_machine(survey, clock),
+        *_run_needs(survey),
+        *[_unserved_need(each) for each in survey.begun if _is_unserved(each, survey)],
+        *_machine_needs(survey, clock),
     ]
 
 
-def _untaken(waiting: WaitingRuns, survey: Survey) -> Need:
+def _untaken_need(waiting: WaitingRuns, survey: Survey) -> Need:
     why = f"no live worker has an agent called {waiting.graph!r}"
     fix = f"start a worker with the agent {waiting.graph!r}"
     if waiting.graph in survey.served:
@@ -192,7 +192,7 @@ def _is_unserved(begun: BegunRuns, survey: Survey) -> bool:
     return bool(pins) and not {"", begun.revision} & {*pins}
 
 
-def _unserved(begun: BegunRuns) -> Need:
+def _unserved_need(begun: BegunRuns) -> Need:
     runs = "1 run" if begun.runs == 1 else f"{begun.runs} runs"
     return Need(
         f"{runs} of {begun.agent!r} began with code of revision {begun.revision[:REVISION_SHOWN]}, "
@@ -201,7 +201,7 @@ def _unserved(begun: BegunRuns) -> Need:
     )
 
 
-def _runs(survey: Survey) -> Iterator[Need]:
+def _run_needs(survey: Survey) -> Iterator[Need]:
     if survey.blocked:
         yield Need(
             f"{survey.runs['blocked']} blocked, since the code of each worker that tried does not "
@@ -211,12 +211,12 @@ def _runs(survey: Survey) -> Iterator[Need]:
         )
     if survey.orphans:
         yield Need(
-            f"child runs without their root run: {_named(survey.orphans)}.",
+            f"child runs without their root run: {_join_ids(survey.orphans)}.",
             "restore the root run from a backup; no driver reaches them without it.",
         )
 
 
-def _machine(survey: Survey, clock: float) -> Iterator[Need]:
+def _machine_needs(survey: Survey, clock: float) -> Iterator[Need]:
     if abs(skew_s := clock - survey.now) > SKEW_S_MAX:
         word = "ahead of" if skew_s > 0 else "behind"
         yield Need(
@@ -242,40 +242,44 @@ def _machine(survey: Survey, clock: float) -> Iterator[Need]:
         )
 
 
-def _named(run_ids: Sequence[str]) -> str:
+def _join_ids(run_ids: Sequence[str]) -> str:
     return ", ".join(run_ids)
 
 
 def metrics_text(survey: Survey) -> str:
     """Return the survey in the text format of Prometheus, with ages by the store's clock."""
     lines = [
-        *_metric("runs", "status", survey.runs),
-        *_metric(
+        *_metric_lines("runs", "status", survey.runs),
+        *_metric_lines(
             "oldest_run_seconds",
             "status",
             {status: survey.now - at for status, at in survey.oldest.items()},
         ),
-        *_metric("waiting_runs", "graph", {each.graph: each.runs for each in survey.waiting}),
-        *_metric(
+        *_metric_lines("waiting_runs", "graph", {each.graph: each.runs for each in survey.waiting}),
+        *_metric_lines(
             "waiting_seconds",
             "graph",
             {each.graph: survey.now - each.since for each in survey.waiting},
         ),
-        *_metric("queue_waiting", "queue", {each.queue: each.waiting for each in survey.queues}),
-        *_metric("queue_running", "queue", {each.queue: each.running for each in survey.queues}),
-        *_metric("queue_late", "queue", {each.queue: each.late for each in survey.queues}),
-        *_metric(
+        *_metric_lines(
+            "queue_waiting", "queue", {each.queue: each.waiting for each in survey.queues}
+        ),
+        *_metric_lines(
+            "queue_running", "queue", {each.queue: each.running for each in survey.queues}
+        ),
+        *_metric_lines("queue_late", "queue", {each.queue: each.late for each in survey.queues}),
+        *_metric_lines(
             "queue_waiting_seconds",
             "queue",
             {one.queue: survey.now - one.since for one in survey.queues if one.since is not None},
         ),
-        *_metric("drivers", "state", {"live": survey.drivers, "lapsed": survey.lapsed}),
-        *_metric("size", "of", survey.sizes),
+        *_metric_lines("drivers", "state", {"live": survey.drivers, "lapsed": survey.lapsed}),
+        *_metric_lines("size", "of", survey.sizes),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _metric(name: str, label: str, values: Mapping[str, float]) -> Iterator[str]:
+def _metric_lines(name: str, label: str, values: Mapping[str, float]) -> Iterator[str]:
     yield f"# TYPE graphloop_{name} gauge"
     for key, number in values.items():
         text = key.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

@@ -57,7 +57,7 @@ async def fork_run(
         for child in known:
             key = child.removeprefix(f"{run_id}/").partition("/")[0]
             if graph is not None and key in children:
-                begun = _begun(graph, events[:at], key)
+                begun = _number_before_child(graph, events[:at], key)
                 _refuse_approved(child, None, await store.load(child), begun)
     await fork(store, run_id, at=at, new_id=copy, children=children)
     if isinstance(store, Catalog) and (target := (await store.record(run_id)).target):
@@ -105,7 +105,7 @@ async def fork(
         if path == child or path.partition("/")[0] not in children:
             continue
         copy = f"{new_id}/{path}"
-        journals[copy] = renamed(_before(await store.load(child), voided), copy)
+        journals[copy] = renamed(_without_voided(await store.load(child), voided), copy)
     taken = sorted(journals.keys() & set(known))
     if taken:
         raise StoreError(f"run {run_id!r} cannot be forked: this run id is taken: {taken[0]!r}")
@@ -131,7 +131,7 @@ def children_at(graph: NodeGraph[Any], events: Sequence[Event], at: int) -> tupl
     return tuple(effect.key for effect in pending if isinstance(effect, StartRun))
 
 
-def _begun(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> int:
+def _number_before_child(graph: NodeGraph[Any], events: Sequence[Event], key: str) -> int:
     """Return the number of the last event after which the child run `key` was not yet pending."""
     before = range(len(events) - 1, 0, -1)
     return next((at for at in before if key not in children_at(graph, events, at)), 1)
@@ -182,7 +182,7 @@ def _stops_children(event: Event) -> bool:
     )
 
 
-def _before(events: Sequence[Event], voided: Collection[float]) -> Sequence[Event]:
+def _without_voided(events: Sequence[Event], voided: Collection[float]) -> Sequence[Event]:
     """Return a child's events without a last `Cancelled` event at one of the times in `voided`."""
     last = events[-1]
     return events[:-1] if isinstance(last, Cancelled) and last.at in voided else events

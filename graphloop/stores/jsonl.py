@@ -66,7 +66,7 @@ class JsonlStore:
 
     async def append(self, run_id: str, seq: int, *events: Event) -> None:
         """Append events to a run's file; the first new event gets the number `seq`."""
-        path = self._path(run_id)
+        path = self._path_of(run_id)
         blobs: dict[str, bytes] = {}
         encode, beginnings = self._codec.encode, self._beginnings
         lines = [
@@ -89,8 +89,8 @@ class JsonlStore:
     def _append(
         self, descriptor: int, run_id: str, seq: int, lines: Sequence[bytes]
     ) -> tuple[int, int]:
-        path, text = self._path(run_id), b"".join(lines)
-        expected, size = self._end(run_id, path)
+        path, text = self._path_of(run_id), b"".join(lines)
+        expected, size = self._end_of(run_id, path)
         if seq != expected:
             raise out_of_order(str(path), expected, seq)
         written = os.write(descriptor, text)
@@ -103,7 +103,7 @@ class JsonlStore:
 
     async def load(self, run_id: str) -> Sequence[Event]:
         """Return all events of the run, in order."""
-        events = tuple(self._read(self._path(run_id)))
+        events = tuple(self._read(self._path_of(run_id)))
         if not events:
             raise unknown_run(run_id, self._directory, await self.runs())
         return events
@@ -111,15 +111,15 @@ class JsonlStore:
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs that have an event, in alphabetical order."""
         # Events are never removed, so a file that has an event need not be opened again.
-        names = [name for name in self._names() if name.endswith(SUFFIX)]
+        names = [name for name in self._file_names() if name.endswith(SUFFIX)]
         self._begun = {
-            name for name in names if name in self._begun or _begun(self._directory / name)
+            name for name in names if name in self._begun or _has_begun(self._directory / name)
         }
         return sorted(unquote(name[: -len(SUFFIX)]) for name in self._begun)
 
     async def existing(self, run_ids: Collection[str]) -> Collection[str]:
         """Return those of these runs that have an event."""
-        return [run_id for run_id in run_ids if _begun(self._path(run_id))]
+        return [run_id for run_id in run_ids if _has_begun(self._path_of(run_id))]
 
     async def claim(self, run_id: str) -> None:
         """Claim a run against all other drivers on this machine; the run need not exist yet."""
@@ -152,20 +152,20 @@ class JsonlStore:
             lock()
         self._claims.give_back(run_id)
 
-    def _names(self) -> Sequence[str]:
+    def _file_names(self) -> Sequence[str]:
         try:
             with os.scandir(self._directory) as entries:  # Twenty times as fast as `glob`.
                 return [entry.name for entry in entries]
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
-    def _path(self, run_id: str) -> Path:
+    def _path_of(self, run_id: str) -> Path:
         return self._beside(run_id, SUFFIX)
 
     def _beside(self, run_id: str, suffix: str) -> Path:
         return self._directory / f"{quote(run_id, safe='')}{suffix}"
 
-    def _end(self, run_id: str, path: Path) -> tuple[int, int]:
+    def _end_of(self, run_id: str, path: Path) -> tuple[int, int]:
         """Return the number of the next event, and the size of the file in bytes before it.
 
         If the size is not the size after this store's last append, the file is read again: another
@@ -179,14 +179,14 @@ class JsonlStore:
     def _repair(self, path: Path) -> tuple[int, int]:
         """Remove an incomplete last line; return the next event's number and the file's size."""
         count = sum(1 for _ in self._read(path))
-        raw = _bytes(path)
+        raw = _read_bytes(path)
         whole = raw.rfind(b"\n") + 1
         if whole < len(raw):
             os.truncate(path, whole)
         return count + 1, whole
 
     def _read(self, path: Path) -> Iterator[Event]:
-        lines = _bytes(path).split(b"\n")[:-1]
+        lines = _read_bytes(path).split(b"\n")[:-1]
         codec = self._codec.of(unquote(path.name))
         decode = partial(
             codec.decode, read_blob=cache(self._blobs.read), beginnings=self._beginnings
@@ -213,7 +213,7 @@ def _events(
         yield event
 
 
-def _bytes(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     """Return the content of a journal's file; empty if the file does not exist."""
     try:
         return path.read_bytes() if path.is_file() else b""
@@ -221,7 +221,7 @@ def _bytes(path: Path) -> bytes:
         raise StoreError(f"cannot read {path}: {error}") from error
 
 
-def _begun(path: Path) -> bool:
+def _has_begun(path: Path) -> bool:
     """Whether a journal's file has a complete first event.
 
     The file may lack it if the process died during the first append. Only the first line is read,

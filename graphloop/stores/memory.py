@@ -180,7 +180,7 @@ class MemoryStore:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
         is_left = run_id in self._claims.taken
         kept = self._kept.get(run_id)
-        if self._queues and kept is not None and self._agent(run_id):
+        if self._queues and kept is not None and self._agent_of(run_id):
             busy = [one for one, _ in self._under_way()] if not self._claims.is_live(run_id) else []
             running = self._queues.get(kept.place.queue, QueueLimits()).running
             refuse_full(run_id, kept.place.queue, running, busy.count(kept.place.queue))
@@ -239,7 +239,7 @@ class MemoryStore:
 
     async def record(self, run_id: str) -> RunRecord:
         """Return the record of one run."""
-        return self._record(run_id, self._run(run_id), self._family(run_id.partition("/")[0]))
+        return self._record_of(run_id, self._run(run_id), self._family(run_id.partition("/")[0]))
 
     async def page(
         self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
@@ -250,10 +250,10 @@ class MemoryStore:
         if after:
             self._run(after)  # Raises if there is no such run.
         found = [
-            self._record(run_id, known[run_id], (run_id.rpartition("/")[0],))
+            self._record_of(run_id, known[run_id], (run_id.rpartition("/")[0],))
             for run_id in ids[ids.index(after) + 1 if after else 0 :]
             if graph in (None, graph_name_of(known[run_id].events[0]))
-            if not statuses or self._status(run_id, known[run_id]) in statuses
+            if not statuses or self._status_of(run_id, known[run_id]) in statuses
         ]
         return found[:limit]
 
@@ -261,7 +261,7 @@ class MemoryStore:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         known = self._runs() if root is None else self._family(root.partition("/")[0])
         return tuple(
-            self._record(run_id, kept, known)
+            self._record_of(run_id, kept, known)
             for run_id, kept in known.items()
             if root is None or is_within(run_id, root)
         )
@@ -286,10 +286,10 @@ class MemoryStore:
                 *(kept.updated_at, run_id, kept.place.queue, kept.place.tenant),
             )
             for run_id, kept in self._runs().items()
-            if self._agent(run_id) in agents
+            if self._agent_of(run_id) in agents
             if queue in (None, kept.place.queue)
-            if not pinned or self._revision(run_id) in ("", *revisions)
-            if (status := self._status(run_id, kept)) in {"interrupted", "ready"}
+            if not pinned or self._revision_of(run_id) in ("", *revisions)
+            if (status := self._status_of(run_id, kept)) in {"interrupted", "ready"}
             or (status == "parked" and kept.wake_at <= now)
             or (status == "blocked" and revisions and not has_refused(kept.refusals, revisions))
         ]
@@ -340,7 +340,7 @@ class MemoryStore:
 
     def _under_way(self) -> list[UnderWay]:
         """Return the queue and the tenant of each run that a live driver has claimed."""
-        taken = [run_id for run_id in self._claims.taken if self._agent(run_id)]
+        taken = [run_id for run_id in self._claims.taken if self._agent_of(run_id)]
         places = [self._kept[run_id].place for run_id in taken if self._claims.is_live(run_id)]
         return [(place.queue, place.tenant) for place in places]
 
@@ -348,13 +348,13 @@ class MemoryStore:
         """Leave news of a child run in the mailbox of the next run above that drivers take."""
         for parent in above(run_id):
             kept = self._kept.get(parent)
-            if kept is not None and self._agent(parent):
+            if kept is not None and self._agent_of(parent):
                 kept.signals[news_key(run_id, epoch)] = "", ""
                 if kept.status == "parked" and parent not in self._claims.taken:
                     kept.status, kept.updated_at = "ready", self._clock()
                 return
 
-    def _agent(self, run_id: str) -> str:
+    def _agent_of(self, run_id: str) -> str:
         """Return the name of the agent whose workers take a run; "" if its parent drives it."""
         root, kept = run_id.partition("/")[0], self._kept[run_id]
         is_taken = kept.events and (root == run_id or kept.is_placed)
@@ -366,8 +366,8 @@ class MemoryStore:
         ids = children if root in children else (root, *children)
         return {one: kept for one in ids if (kept := self._kept.get(one)) and kept.events}
 
-    def _record(self, run_id: str, kept: _Kept, known: Container[str]) -> RunRecord:
-        status = self._status(run_id, kept)
+    def _record_of(self, run_id: str, kept: _Kept, known: Container[str]) -> RunRecord:
+        status = self._status_of(run_id, kept)
         is_left = status == "interrupted" and run_id in self._claims.taken
         return RunRecord(
             run_id,
@@ -376,14 +376,14 @@ class MemoryStore:
             parent_of(run_id, known),
             *(() if is_left else kept.asks, kept.target, kept.refusals),
             None if kept.deadline == math.inf else kept.deadline - self._clock(),
-            *(self._revision(run_id), kept.place.queue, kept.ending),
+            *(self._revision_of(run_id), kept.place.queue, kept.ending),
         )
 
-    def _revision(self, run_id: str) -> str:
+    def _revision_of(self, run_id: str) -> str:
         known = run_id.partition("/")[0] if self._kept[run_id].is_placed else run_id
         return revision_in(self._kept[known].events)
 
-    def _status(self, run_id: str, kept: _Kept) -> RunStatus:
+    def _status_of(self, run_id: str, kept: _Kept) -> RunStatus:
         if run_id not in self._claims.taken:
             return kept.status
         return "running" if self._claims.is_live(run_id) else "interrupted"

@@ -40,7 +40,7 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
         )
     bare = evolve(answer, state=None) if isinstance(answer, NodeReturned) else answer
     try:
-        _answers().decode(ENCODER.encode(bare))
+        _answer_decoder().decode(ENCODER.encode(bare))
     except UnicodeEncodeError:
         pass  # Half of a surrogate pair is allowed: the codec escapes it.
     except (TypeError, ValueError, ValidationError) as error:
@@ -52,7 +52,7 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
 
 
 @lru_cache(maxsize=1)
-def _answers() -> Decoder[Answer]:
+def _answer_decoder() -> Decoder[Answer]:
     return Decoder(Answer)  # Made at first use: it costs more than an import of this module.
 
 
@@ -69,7 +69,7 @@ def check_state(state: object, kind: object, made: str, *, kept: bool = False) -
         ConfigError: the state is an awaitable, has the wrong type, or would be changed.
     """
     if isawaitable(state):
-        raise _unawaited(state, made)
+        raise _unawaited_error(state, made)
     if isinstance(kind, type) and not _is_a(state, kind):
         raise ConfigError(
             f"expected that {made} a state of type {kind.__name__}, found {type(state).__name__}"
@@ -84,7 +84,7 @@ def check_state(state: object, kind: object, made: str, *, kept: bool = False) -
         raise ConfigError(f"{made} a state that no journal could be read back with: {problem}")
 
 
-def _unawaited(answer: Awaitable[object], made: str) -> ConfigError:
+def _unawaited_error(answer: Awaitable[object], made: str) -> ConfigError:
     """Return the error for a function that is asynchronous where a plain function is required."""
     if isinstance(answer, Coroutine):
         answer.close()  # Prevents Python's warning about a coroutine that was never awaited.

@@ -190,10 +190,10 @@ def records_of(
     """
     known = {row[0].rpartition("/")[0] if cut else row[0] for row in rows}
     found = [row for row in rows if root is None or is_within(row[0], root)]
-    return tuple([_record(row, parent_of(row[0], known)) for row in found])
+    return tuple([_record_of(row, parent_of(row[0], known)) for row in found])
 
 
-def _record(row: tuple[Any, ...], parent: str) -> RunRecord:
+def _record_of(row: tuple[Any, ...], parent: str) -> RunRecord:
     run_id, graph, status, events, created, updated, asks, target, *rest = row
     refusals, remaining_s, revision, queue, ending = rest
     return RunRecord(

@@ -40,7 +40,7 @@ def lock_run(path: Path, run_id: str) -> Callable[[], object]:
             _take(lock, path, run_id)
             held = _is_at(path, lock)  # The previous holder may have removed the file meanwhile.
             if held:
-                return _held(path, lock)
+                return _hold(path, lock)
         finally:
             if not held:
                 lock.release()
@@ -63,7 +63,7 @@ def _take(lock: FileLock, path: Path, run_id: str) -> None:
         )
 
 
-def _held(path: Path, lock: FileLock) -> Callable[[], object]:
+def _hold(path: Path, lock: FileLock) -> Callable[[], object]:
     os.ftruncate(lock.descriptor, 0)
     os.write(lock.descriptor, f"pid {os.getpid()}".encode())
     loop = running_loop()

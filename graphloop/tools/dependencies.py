@@ -91,7 +91,7 @@ def deps_wanted(function: Callable[..., object], context: type | None, place: in
     try:
         hints = typing.get_type_hints(holder, globalns=_names_known_to(function))
     except (NameError, AttributeError, SyntaxError, TypeError):
-        return _unresolved(str(parameters[place].annotation), context)
+        return _unresolved_name(str(parameters[place].annotation), context)
     if context is None:
         return _alone(hints["context"])
     return deps_of_context(hints["context"], context)[1]
@@ -111,7 +111,7 @@ def _names_known_to(function: Callable[..., object]) -> dict[str, object]:
     return getattr(called, "__globals__", {})
 
 
-def _unresolved(annotation: str, context: type | None) -> object:
+def _unresolved_name(annotation: str, context: type | None) -> object:
     """Return the name of the dependencies in an annotation that cannot be resolved."""
     text = re.sub(r"ForwardRef\(|[)'\"]", "", annotation)
     if context is None:
@@ -153,7 +153,7 @@ def check_deps(
             f"Agent(…, deps_type={type(found).__name__}), or leave them out."
         )
     for need in wanted:
-        if not _fits(found, need.kind):
+        if not _fits_kind(found, need.kind):
             raise ConfigError(
                 f"`deps` of {place}: expected {kind_name(need.kind)}, which {need.place} reads, "
                 f"found an object of type {type(found).__name__}. Fix: pass one of the type."
@@ -194,7 +194,7 @@ def kind_name(kind: object) -> str:
     return kind.__qualname__ if isinstance(kind, type) else str(kind)
 
 
-def _fits(found: object, kind: object) -> bool:
+def _fits_kind(found: object, kind: object) -> bool:
     return not _is_plain(kind) or isinstance(found, typing.cast("type", kind))
 
 

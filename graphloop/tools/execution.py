@@ -122,7 +122,9 @@ async def execute_call(
 ) -> ToolOutcome:
     """Run a call of the tool `name` and return its outcome, or a timeout outcome if it is late."""
     try:
-        return await within(policy.timeout_s, _outcome(call, policy, value, context), name)
+        return await within(
+            policy.timeout_s, _run_within_limits(call, policy, value, context), name
+        )
     except TooLate:
         return ToolOutcome(
             f"Tool {name!r} gave no result within {policy.timeout_s:g} seconds and was given up. "
@@ -155,7 +157,7 @@ async def look_up(
         TimeoutError: the function exceeded the time limit.
     """
     in_thread = policy.thread and not is_async(reconcile)
-    work = _called(reconcile, value, context, in_thread=in_thread)
+    work = _call_function(reconcile, value, context, in_thread=in_thread)
     return await within(policy.timeout_s, work, "reconcile")
 
 
@@ -211,14 +213,16 @@ async def _give_up(task: asyncio.Task[T]) -> None:
             leave((task,))
 
 
-async def _outcome(
+async def _run_within_limits(
     call: Caller, policy: ToolPolicy, value: object, context: ToolContext
 ) -> ToolOutcome:
-    result = await _called(call, value, context, in_thread=policy.thread)
+    result = await _call_function(call, value, context, in_thread=policy.thread)
     return outcome_of_value(result, policy.result_chars_max)
 
 
-async def _called(call: Caller, value: object, context: ToolContext, *, in_thread: bool) -> object:
+async def _call_function(
+    call: Caller, value: object, context: ToolContext, *, in_thread: bool
+) -> object:
     if in_thread:
         context = context.of_a_thread()
         try:

@@ -118,7 +118,7 @@ def result_content(value: object, chars_max: int) -> Content:
         return shorten(str.__str__(value), chars_max)
     if type(value) in PLAIN:
         return shorten(_json_text(value), chars_max)
-    parts = _parts(value)
+    parts = _parts_or_none(value)
     return _shorten_parts(parts, chars_max) if parts else shorten(_json_text(value), chars_max)
 
 
@@ -170,7 +170,7 @@ def shorten(text: str, chars_max: int) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _parts(value: object) -> tuple[UserPart, ...]:
+def _parts_or_none(value: object) -> tuple[UserPart, ...]:
     if isinstance(value, PARTS):
         return (value,)
     if not isinstance(value, (list, tuple)):
@@ -193,7 +193,7 @@ def _shorten_parts(parts: tuple[UserPart, ...], chars_max: int) -> tuple[UserPar
 
 def _json_text(value: object) -> str:
     try:
-        return to_json(value, fallback=_plain).decode("utf-8")
+        return to_json(value, fallback=_plain_data).decode("utf-8")
     except Exception:  # noqa: BLE001 - cycles, lone surrogates, user serialisers.
         return _repr(value)
 
@@ -201,12 +201,12 @@ def _json_text(value: object) -> str:
 def _data_text(value: object) -> str:
     """Return a value as JSON text; what JSON cannot hold becomes its repr."""
     try:
-        return to_json(value, fallback=_plain, inf_nan_mode="null").decode("utf-8")
+        return to_json(value, fallback=_plain_data, inf_nan_mode="null").decode("utf-8")
     except Exception:  # noqa: BLE001 - cycles, lone surrogates, user serialisers.
         return json.dumps(_repr(value))
 
 
-def _plain(value: object) -> object:
+def _plain_data(value: object) -> object:
     """Return a msgspec struct as a dict of its fields, and any other object as its repr."""
     return to_builtins(value) if isinstance(value, Struct) else _repr(value)
 
@@ -238,7 +238,7 @@ def findings_of(text: str, error: Exception) -> str:
             excerpt = _excerpt(text)
             return f'expected one JSON object, such as {{"name": "value"}}, found {excerpt!r}'
         case _:
-            return join_issues([_finding(detail) for detail in details])
+            return join_issues([_finding_text(detail) for detail in details])
 
 
 def _excerpt(text: str) -> str:
@@ -248,7 +248,7 @@ def _excerpt(text: str) -> str:
     return f"{text[:half]} … {text[-half:]}"
 
 
-def _finding(detail: ErrorDetails) -> tuple[str, str]:
+def _finding_text(detail: ErrorDetails) -> tuple[str, str]:
     path = ".".join(str(step) for step in detail["loc"])
     if detail["type"] == "missing":
         return path, detail["msg"]

@@ -63,7 +63,7 @@ def raw_parameters(schema: Mapping[str, object], place: str) -> Parameters:
     def parse(arguments: str) -> object:
         value = parse_object(arguments)
         errors = validator.iter_errors(cast("dict[str, str]", value))  # The type in the stub.
-        issues = [(_path(error.absolute_path), error.message) for error in errors]
+        issues = [(_path_text(error.absolute_path), error.message) for error in errors]
         if issues:
             raise ArgumentsRejected(join_issues(sorted(issues)))
         return value
@@ -114,28 +114,29 @@ def _validator(schema: JsonSchema, place: str) -> Validator:
             "Fix: leave it out for 2020-12, or name a published draft."
         ) from error
     draft = validator_for(checked, default=Draft202012Validator)
-    grammar = draft(draft.META_SCHEMA, format_checker=_formats(draft))
+    grammar = draft(draft.META_SCHEMA, format_checker=_format_checker(draft))
     wrong = next(iter(grammar.iter_errors(cast("dict[str, str]", schema))), None)
     if wrong is not None:
         raise ToolDefinitionError(
             f"{place}: the parameters are not a valid JSON Schema, "
-            f"at {_path(wrong.absolute_path) or 'the top'}: {wrong.message}. Fix: correct it there."
+            f"at {_path_text(wrong.absolute_path) or 'the top'}: {wrong.message}. Fix: correct it "
+            "there."
         )
     _check_parts(specification.create_resource(checked), place)
-    extended = cast("Extend", extend)(draft, {"pattern": _pattern})
+    extended = cast("Extend", extend)(draft, {"pattern": _check_pattern})
     # With a `$schema`, jsonschema would follow references with its own draft, not our extension.
     unnamed = {name: value for name, value in schema.items() if name != "$schema"}
     return extended(unnamed, registry=EMPTY_REGISTRY)
 
 
-def _formats(draft: type[Validator]) -> FormatChecker:
+def _format_checker(draft: type[Validator]) -> FormatChecker:
     """Return the format checker of a draft; its `regex` format uses `is_pattern`."""
     formats = FormatChecker(())
     formats.checkers = {**draft.FORMAT_CHECKER.checkers, "regex": (is_pattern, ())}
     return formats
 
 
-def _pattern(
+def _check_pattern(
     validator: Validator, pattern: str, instance: object, _: object
 ) -> Iterator[ValidationError]:
     del validator
@@ -180,5 +181,5 @@ def _subresources(root: SchemaResource) -> Iterator[tuple[Callable[[str], object
         pending.extend((resolver.in_subresource(part), part) for part in resource.subresources())
 
 
-def _path(steps: Iterable[str | int]) -> str:
+def _path_text(steps: Iterable[str | int]) -> str:
     return ".".join(str(step) for step in steps)

@@ -113,7 +113,7 @@ def parameters_of(given: object, place: str) -> Parameters:
             f"found {given!r}. Fix: pass one of these, or use @tool on a function."
         )
     # jsonschema is slow to import, and most programs use no raw JSON Schema.
-    compile_schema: Callable[[Mapping[str, object], str], Parameters] = _loaded(
+    compile_schema: Callable[[Mapping[str, object], str], Parameters] = _import_late(
         ".raw_schema"
     ).raw_parameters
     return compile_schema(cast("Mapping[str, object]", given), place)
@@ -197,10 +197,10 @@ class _Generator(Protocol):
 
 def _generator() -> _Generator:
     # Pydantic's generator takes long to load, and importing an agent needs none.
-    return cast("_Generator", _loaded(".json_schema"))
+    return cast("_Generator", _import_late(".json_schema"))
 
 
-def _loaded(module: str) -> ModuleType:
+def _import_late(module: str) -> ModuleType:
     """Import a module of this room that is slow to import, on its first use."""
     return import_module(module, __package__)
 

@@ -53,7 +53,7 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
     deps: object = object
     for parameter in _signature(function, place).parameters.values():
         here = f"{place}: parameter {parameter.name!r}"
-        hint = _hint(function, parameter, here)
+        hint = _hint_of(function, parameter, here)
         is_context, kind = deps_of_context(hint, injected)
         if is_context:
             if context:
@@ -66,17 +66,17 @@ def function_parameters(function: Callable[..., object], injected: type) -> Para
         hints[parameter.name] = hint
         if parameter.default is not inspect.Parameter.empty:
             defaults[parameter.name] = parameter.default
-    make = cache(partial(_form, function.__doc__ or "", hints, defaults, place))
+    make = cache(partial(_make_form, function.__doc__ or "", hints, defaults, place))
     if not all(map(_is_plain, hints.values())):
         make()  # Pydantic may refuse such an annotation, and the definition must raise its error.
     return Parameters(make, keywords=True, context=context, deps=deps)
 
 
-def _form(
+def _make_form(
     docstring: str, hints: Mapping[str, object], defaults: Mapping[str, object], place: str
 ) -> Form:
     """Return the form of a function's parameters; slow, because pydantic compiles it."""
-    summary, descriptions = _docstring(docstring)
+    summary, descriptions = _read_docstring(docstring)
     adapter, schema = _compile(hints, defaults, place)
     shown = {  # For `x: str = None` no default is shown: the validator would refuse null.
         name: default
@@ -154,8 +154,8 @@ def _signature(function: Callable[..., object], place: str) -> inspect.Signature
         ) from error
 
 
-def _hint(function: Callable[..., object], parameter: inspect.Parameter, here: str) -> object:
-    problem = _unsuitable(parameter)
+def _hint_of(function: Callable[..., object], parameter: inspect.Parameter, here: str) -> object:
+    problem = _unsuitable_text(parameter)
     if problem:
         raise ToolDefinitionError(f"{here} {problem}")
     known = getattr(inspect.unwrap(function), "__globals__", {})
@@ -173,7 +173,7 @@ def _hint(function: Callable[..., object], parameter: inspect.Parameter, here: s
     return hints[parameter.name]
 
 
-def _unsuitable(parameter: inspect.Parameter) -> str:
+def _unsuitable_text(parameter: inspect.Parameter) -> str:
     name = parameter.name
     match parameter.kind:
         case inspect.Parameter.VAR_POSITIONAL:
@@ -185,7 +185,7 @@ def _unsuitable(parameter: inspect.Parameter) -> str:
         case _ if isinstance(parameter.default, _field_type()):
             return f"has a Field as default. Fix: `{name}: Annotated[…, Field(…)] = value`."
         case _ if parameter.annotation is inspect.Parameter.empty:
-            return _unannotated(name)
+            return _unannotated_text(name)
         case _:
             return ""
 
@@ -197,7 +197,7 @@ def _field_type() -> type:
     return type(field)
 
 
-def _unannotated(name: str) -> str:
+def _unannotated_text(name: str) -> str:
     if name in ("self", "cls"):
         return "belongs to a method. Fix: make the tool of a bound method, `tool(thing.method)`."
     return f"has no annotation, so its schema is unknown. Fix: `{name}: str`, or its type."
@@ -262,7 +262,7 @@ def _annotate(
                 continue
 
 
-def _docstring(text: str) -> tuple[str, dict[str, str]]:
+def _read_docstring(text: str) -> tuple[str, dict[str, str]]:
     if "\n" not in text.strip() or not (":" in text or "--" in text):
         # Such a text describes no parameters; the parser would try four docstring styles.
         return _paragraph(inspect.cleandoc(text)), {}

@@ -86,7 +86,7 @@ class Client:
             raise ConfigError(f"poll_s: expected a positive number, found {poll_s!r}.")
         self._is_own = isinstance(store, str | Path)
         opened = open_store(store) if isinstance(store, str | Path) else store
-        self._store, self._mailbox, self._catalog = opened, *_abilities(opened)
+        self._store, self._mailbox, self._catalog = opened, *_check_abilities(opened)
         self._runs: StoredRuns[Any] = StoredRuns(opened)
         self._poll_s = poll_s
 
@@ -166,11 +166,11 @@ class Client:
             ConfigError: the message is blank, or the run is over or a part of another run.
             UnknownRun: there is no such run.
         """
-        return await self._command(run_id, "steer", _text(message), signal_id)
+        return await self._command(run_id, "steer", _check_text(message), signal_id)
 
     async def follow_up(self, run_id: str, message: str, *, signal_id: str = "") -> Posted:
         """Add a message that the model reads after its final answer; see `steer`."""
-        return await self._command(run_id, "follow_up", _text(message), signal_id)
+        return await self._command(run_id, "follow_up", _check_text(message), signal_id)
 
     async def result(self, run_id: str, *, timeout_s: float | None = None) -> Ended:
         """Wait until a run is over, and return how it ended.
@@ -226,7 +226,7 @@ class Client:
 
     async def _events(self, run_id: str, after: int) -> AsyncGenerator[Journaled]:
         while True:
-            found, is_over = await self._since(run_id, after)
+            found, is_over = await self._events_since(run_id, after)
             for one in found:
                 after = one.seq
                 yield one
@@ -242,7 +242,7 @@ class Client:
         heard = asyncio.ensure_future(anext(texts))
         try:
             while True:
-                found, is_over = await self._since(run_id, after)
+                found, is_over = await self._events_since(run_id, after)
                 for one in found:
                     after = one.seq
                     yield one
@@ -264,7 +264,7 @@ class Client:
             await asyncio.wait((heard,))
             await texts.aclose()
 
-    async def _since(self, run_id: str, after: int) -> tuple[Sequence[Journaled], bool]:
+    async def _events_since(self, run_id: str, after: int) -> tuple[Sequence[Journaled], bool]:
         """Return the events after this number, and whether these are the last."""
         # Read before the events: all events of a run that is over are in its journal.
         record = await self._catalog.record(run_id)
@@ -310,7 +310,7 @@ class Client:
         return await self._mailbox.post(run_id, command.key, command.signal_id, text)
 
 
-def _abilities(store: Store) -> tuple[Mailbox, Catalog]:
+def _check_abilities(store: Store) -> tuple[Mailbox, Catalog]:
     if not (isinstance(store, Mailbox) and isinstance(store, Catalog)):
         raise ConfigError(
             f"a client: expected a store that takes answers from other processes, found {store!r}. "
@@ -319,7 +319,7 @@ def _abilities(store: Store) -> tuple[Mailbox, Catalog]:
     return store, store
 
 
-def _text(message: str) -> str:
+def _check_text(message: str) -> str:
     if not message.strip():
         raise ConfigError("`message`: expected text, found none.")
     return message

@@ -70,7 +70,7 @@ async def follow(store: Relays, run_id: str) -> None:
 
 async def streamed(store: Relays, run_id: str) -> AsyncGenerator[Streamed]:
     """Yield the deltas of a run that its worker tells from now on."""
-    async with aclosing(store.heard(_topic(run_id))) as heard:
+    async with aclosing(store.heard(_topic_of(run_id))) as heard:
         async for text in heard:
             yield decode(text, type=Streamed)
 
@@ -96,7 +96,7 @@ class StreamedTexts:
         """Hear of followers, and tell them deltas, until the task is cancelled."""
         told: dict[RunStream[Any, Any], asyncio.Task[None]] = {}
         async with asyncio.TaskGroup() as group:
-            async for run_id in self._wanted():
+            async for run_id in self._followed_runs():
                 told = {stream: task for stream, task in told.items() if not task.done()}
                 now = time.monotonic()
                 self._until = {one: at for one, at in self._until.items() if at > now}
@@ -110,7 +110,7 @@ class StreamedTexts:
                 if stream not in told:
                     told[stream] = group.create_task(self._tell(root, stream))
 
-    async def _wanted(self) -> AsyncGenerator[str]:
+    async def _followed_runs(self) -> AsyncGenerator[str]:
         """Yield the runs that are followed; without them, no run has deltas, and each goes on."""
         try:
             async with aclosing(self._store.heard(WANTED)) as wanted:
@@ -157,13 +157,13 @@ class StreamedTexts:
         ready, waiting[:] = [*waiting], []
         if self._until.get(run_id, 0.0) > time.monotonic():
             try:
-                for delta in _joined(ready):
-                    await self._store.say(_topic(run_id), encode(delta).decode())
+                for delta in _join_deltas(ready):
+                    await self._store.say(_topic_of(run_id), encode(delta).decode())
             except Exception as error:  # noqa: BLE001 - of a store; a reader that ends ends the run
                 self._warn(error)
 
 
-def _joined(deltas: list[Streamed]) -> Iterator[Streamed]:
+def _join_deltas(deltas: list[Streamed]) -> Iterator[Streamed]:
     """Join deltas that follow each other, up to the size of a message."""
     while deltas:
         first, text = deltas[0], ""
@@ -173,5 +173,5 @@ def _joined(deltas: list[Streamed]) -> Iterator[Streamed]:
             yield Streamed(first.seq, first.at + begin, text[begin : begin + CHARACTERS_MAX])
 
 
-def _topic(run_id: str) -> str:
+def _topic_of(run_id: str) -> str:
     return f"deltas of {run_id}"

@@ -107,7 +107,7 @@ class Worker:
         for name, number in (("slots", slots), ("poll_s", poll_s)):
             if not number > 0:
                 raise ConfigError(f"{name}: expected a positive number, found {number!r}.")
-        self._store = _shared(open_store(store) if isinstance(store, str | Path) else store)
+        self._store = _check_shared(open_store(store) if isinstance(store, str | Path) else store)
         for agent in self._agents.values() if deps is None else ():
             agent.runs.terms_in(self._store, "to drive").check_deps({})
         pace: FleetPace | None = None
@@ -226,7 +226,7 @@ class Worker:
         except (ConfigError, IllegalEvent) as error:
             if late:  # Somebody may have answered meanwhile.
                 return "again"
-            return await self._blocked(record, agent, error)
+            return await self._record_blocked(record, agent, error)
         finally:
             self._streams.pop(run_id, None)
         return "over" if result.run.ended else "parked"
@@ -246,9 +246,11 @@ class Worker:
             for command in commands_in(found[run_id]):
                 if command.key not in told:
                     told.add(command.key)
-                    _tell(stream, command)
+                    _tell_stream(stream, command)
 
-    async def _blocked(self, record: RunRecord, agent: Agent[Any, Any], error: Exception) -> Driven:
+    async def _record_blocked(
+        self, record: RunRecord, agent: Agent[Any, Any], error: Exception
+    ) -> Driven:
         """Record that this worker's code cannot drive a run, unless the run has gone on."""
         run_id, is_same = record.run_id, False
         # Whether a child run fits, only its ancestors tell: they are blocked with it.
@@ -283,7 +285,7 @@ def _ended_after(remaining_s: float, stream: RunStream[Any, Any]) -> Generator[N
         timer.cancel()
 
 
-def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:
+def _tell_stream(stream: RunStream[Any, Any], command: RunCommand) -> None:
     # A command that this leg of the run cannot take stays in the mailbox.
     with suppress(ConfigError):
         match command.kind:
@@ -295,7 +297,7 @@ def _tell(stream: RunStream[Any, Any], command: RunCommand) -> None:
                 stream.follow_up(command.text, signal_id=command.signal_id)
 
 
-def _shared(store: Store) -> SharedStore:
+def _check_shared(store: Store) -> SharedStore:
     if not isinstance(store, SharedStore):
         raise ConfigError(
             f"a worker: expected a store that several processes share, found {store!r}. Fix: keep "

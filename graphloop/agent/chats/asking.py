@@ -111,7 +111,7 @@ class Asking(Struct, frozen=True):
             answers = cast("AnswersInput[Any]", asking)
             resumed = resume_run(self.terms, last.run.id, answers, keep=keep)
             return Asked(await resumed.open_run(), last.number, last.before)
-        asked = _message(prompt)
+        asked = _user_message(prompt)
         others = {name: value for name, value in asking.items() if name not in ANSWERS}
         asked_on, options = for_call(self.terms, others)
         other_model = last is not None and last.run.setup.model != asked_on.setup.model
@@ -122,7 +122,7 @@ class Asking(Struct, frozen=True):
         warnings = [last.warning] if last is not None and last.warning else []
         if last is not None and not last.run.ended:
             waited = await self._was_answered(last, answers)
-            last = await self._finished(last, answers)
+            last = await self._finish_last(last, answers)
             if not waited:
                 warnings = [f"run {last.run.id!r} of the question before was finished first"]
         elif handed := [name for name in ANSWERS if answers.get(name)]:
@@ -131,8 +131,8 @@ class Asking(Struct, frozen=True):
                 f"found {', '.join(handed)}. Fix: send the prompt alone."
             )
         number = 1 if last is None else last.number + 1
-        before = await self._before(last)
-        setup = self._setup(asked_on.setup, before)
+        before = await self._chat_so_far(last)
+        setup = self._setup_of_next(asked_on.setup, before)
         terms = asked_on.evolved(setup=setup, chat=before)
         history: History[Message] = History()
         if last is not None:
@@ -164,10 +164,10 @@ class Asking(Struct, frozen=True):
             if call.key not in given and not (decides and call.kind == "approval")
         ]
         if left:
-            raise self._waits(last, left)
+            raise self._not_over(last, left)
         return bool(asked)
 
-    async def _finished(self, last: Question, answers: AnswersInput[Any]) -> Question:
+    async def _finish_last(self, last: Question, answers: AnswersInput[Any]) -> Question:
         """Drive the run of the last question to its end, and return the question.
 
         A run that ends by an error is over, and the chat goes on after it.
@@ -182,9 +182,9 @@ class Asking(Struct, frozen=True):
         if run is not None and run.ended:
             return replace(last, run=run)
         result = await resumed.result()
-        raise self._waits(last, result.pending)
+        raise self._not_over(last, result.pending)
 
-    def _waits(self, last: Question, calls: Sequence[Pending]) -> ConfigError:
+    def _not_over(self, last: Question, calls: Sequence[Pending]) -> ConfigError:
         listed = ", ".join(f"{call.name} ({call.key}, {call.kind})" for call in calls)
         return ConfigError(
             f"{self.chain.title}: expected its last question to be over, found that run "
@@ -192,14 +192,14 @@ class Asking(Struct, frozen=True):
             "send(approvals={key: True}) or send(tool_results={key: …}), then ask again."
         )
 
-    async def _before(self, last: Question | None) -> ChatSoFar:
+    async def _chat_so_far(self, last: Question | None) -> ChatSoFar:
         """Return what the earlier runs of the chat leave to the run of the next question."""
-        states = await self._states(last)
+        states = await self._rule_states(last)
         if last is None:
             return ChatSoFar(self.chain.chat_id, states=states)
         return ChatSoFar(self.chain.chat_id, last.spent, states, last.heard)
 
-    async def _states(self, last: Question | None) -> tuple[int, ...]:
+    async def _rule_states(self, last: Question | None) -> tuple[int, ...]:
         """Return the states of the chat's rules after the last question.
 
         Rules that the last question did not have are counted in the journals of all questions.
@@ -225,7 +225,7 @@ class Asking(Struct, frozen=True):
                 ) from error
         return monitor.states
 
-    def _setup(self, setup: Setup, before: ChatSoFar) -> Setup:
+    def _setup_of_next(self, setup: Setup, before: ChatSoFar) -> Setup:
         """Return the setup of the next question: with the chat's rules, and what its budget leaves.
 
         Raises:
@@ -244,7 +244,7 @@ class Asking(Struct, frozen=True):
         return evolve(setup, budget=setup.budget.tightened(budget.left(before.spent)))
 
 
-def _message(prompt: PromptInput | MessageInput) -> UserMessage:
+def _user_message(prompt: PromptInput | MessageInput) -> UserMessage:
     """Return a prompt as a user's message.
 
     Raises:

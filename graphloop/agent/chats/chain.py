@@ -85,7 +85,7 @@ class Question(Struct, frozen=True):
     @property
     def heard(self) -> int:
         """The number of messages in `history`."""
-        return len(self.run.messages) - _instructions(self.run.messages)
+        return len(self.run.messages) - _count_instructions(self.run.messages)
 
     @property
     def history(self) -> tuple[Message, ...]:
@@ -103,16 +103,16 @@ class Question(Struct, frozen=True):
         """
         inbox, heard = self.run.inbox, self.run.messages
         said = (SystemMessage(instructions),) if isinstance(instructions, str) else ()
-        kept = heard if said == heard[: _instructions(heard)] else History(self.history)
+        kept = heard if said == heard[: _count_instructions(heard)] else History(self.history)
         return kept.append(*inbox.steering, *inbox.follow_ups)
 
 
 def _without_instructions(messages: Sequence[Message]) -> tuple[Message, ...]:
     """Return messages without the system messages that they begin with."""
-    return tuple(messages[_instructions(messages) :])
+    return tuple(messages[_count_instructions(messages) :])
 
 
-def _instructions(messages: Sequence[Message]) -> int:
+def _count_instructions(messages: Sequence[Message]) -> int:
     """Return the number of system messages that messages begin with."""
     found = enumerate(messages)
     return next((at for at, one in found if not isinstance(one, SystemMessage)), len(messages))
@@ -174,12 +174,12 @@ class Chain(Struct, frozen=True):
             IllegalEvent: the graph has changed, and the run is not over as far as the store knows.
         """
         run_id, warning = self.run_id(number), ""
-        first, events, run, error = await self._replayed(store, number)
+        first, events, run, error = await self._read_question(store, number)
         if not _is_whole(run, events) and await _is_over(store, run_id):
             # Another driver may have ended the run meanwhile; now the journal is complete.
-            first, events, run, error = await self._replayed(store, number)
+            first, events, run, error = await self._read_question(store, number)
             if not _is_whole(run, events):
-                run = _told(first, events)
+                run = _fold_without_graph(first, events)
                 warning = (
                     f"run {run_id!r} of the question before was made by an agent with another "
                     "graph: only its last answer is in the conversation, without its calls"
@@ -192,10 +192,10 @@ class Chain(Struct, frozen=True):
             )
             raise error
         before = first.chat or ChatSoFar()
-        new = tuple(first.messages[_instructions(first.messages) + before.heard :])
+        new = tuple(first.messages[_count_instructions(first.messages) + before.heard :])
         return Question(number, run, before, new, warning)
 
-    async def _replayed(
+    async def _read_question(
         self, store: Store, number: int
     ) -> tuple[Started, Sequence[Event], Run[None] | None, Exception | None]:
         """Return the journal of a question with its run, or with the error of its replay.
@@ -272,7 +272,7 @@ async def _is_over(store: Store, run_id: str) -> bool:
     return isinstance(store, Catalog) and (await store.record(run_id)).status in OVER
 
 
-def _told(first: Started, events: Sequence[Event]) -> Run[None]:
+def _fold_without_graph(first: Started, events: Sequence[Event]) -> Run[None]:
     """Return the end of a run as its events tell it without a graph: its answer and its spending.
 
     Without the graph, the results of calls cannot be assigned to their calls. A question that a

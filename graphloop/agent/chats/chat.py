@@ -143,7 +143,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
             RunBusy: another driver answers a question of this chat. Nothing was asked.
             ProviderError: a model request failed, or its reply was incomplete.
         """
-        stream = self._stream(prompt, answers, keep=False)
+        stream = self._open_stream(prompt, answers, keep=False)
         try:
             return await stream.result()
         except StoreError as error:
@@ -158,7 +158,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
     ) -> RunResult[OutputT_co]:
         """Run `send` in a new event loop and return its result, for synchronous callers."""
-        return self._sync(partial(self.send, prompt, **answers), "Chat.send")
+        return self._run_sync(partial(self.send, prompt, **answers), "Chat.send")
 
     def stream(
         self, prompt: ChatPrompt = None, **answers: Unpack[ChatInput[DepsT_contra]]
@@ -167,7 +167,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
 
         The question is asked when the stream is first read.
         """
-        return self._stream(prompt, answers, keep=True)
+        return self._open_stream(prompt, answers, keep=True)
 
     async def messages(self) -> tuple[Message, ...]:
         """Return all messages of the chat in order, also those that a compaction has left out.
@@ -179,7 +179,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
             StoreError: a journal cannot be read.
         """
         store, said = self._shared.store(), self._said
-        for number in range(self._told + 1, await self._length(store) + 1):
+        for number in range(self._told + 1, await self._count_questions(store) + 1):
             question = await self._chain.question(store, number)
             said += (*question.new, *RunResult(question.run, store).messages)
             if question.run.ended:
@@ -188,22 +188,22 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
 
     def messages_sync(self) -> tuple[Message, ...]:
         """Run `messages` in a new event loop and return its result, for synchronous callers."""
-        return self._sync(self.messages, "Chat.messages")
+        return self._run_sync(self.messages, "Chat.messages")
 
     async def run_ids(self) -> tuple[str, ...]:
         """Return the ids of the runs of all questions, for `agent.runs`, in order."""
-        length = await self._length(self._shared.store())
+        length = await self._count_questions(self._shared.store())
         return tuple(self._chain.run_id(number) for number in range(1, length + 1))
 
     async def pending(self) -> Questions:
         """Return the calls that the last question waits for, without driving its run."""
         store = self._shared.store()
-        last = await self._latest(store)
+        last = await self._last_question(store)
         return () if last is None else await waiting(last.run, self._terms.ports(store))
 
     async def spent(self) -> Spent:
         """Return what all questions of the chat have spent: tokens, US dollars, time and calls."""
-        last = await self._latest(self._shared.store())
+        last = await self._last_question(self._shared.store())
         return Spent() if last is None else last.spent
 
     async def fork(
@@ -223,9 +223,9 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
             StoreError: a journal cannot be read or written.
         """
         store = self._shared.store()
-        answered = await self._length(store)
+        answered = await self._count_questions(store)
         if answered and (at is None or at >= answered):
-            last = await self._latest(store)
+            last = await self._last_question(store)
             answered -= last is None or not last.run.ended
         questions = answered if at is None else at
         if questions not in range(answered + 1):
@@ -248,7 +248,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         if self._owns_store:
             await self._shared.aclose()
 
-    def _sync(self, work: Callable[[], Awaitable[T]], instead: str) -> T:
+    def _run_sync(self, work: Callable[[], Awaitable[T]], instead: str) -> T:
         async def closing() -> T:
             try:
                 return await work()
@@ -257,13 +257,13 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
 
         return self._terms.run_sync(closing, instead)
 
-    def _stream(
+    def _open_stream(
         self, prompt: ChatPrompt, answers: ChatInput[Any], *, keep: bool
     ) -> RunStream[OutputT_co]:
         opened: list[Asked] = []
 
         async def open_run() -> RunHandle[None]:
-            last = await self._latest(self._shared.store())
+            last = await self._last_question(self._shared.store())
             asked = await self._asking.open(last, prompt, answers, keep=keep)
             opened.append(asked)
             return asked.handle
@@ -280,15 +280,15 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
         stream.on_over = note
         return stream
 
-    async def _latest(self, store: Store) -> Question | None:
+    async def _last_question(self, store: Store) -> Question | None:
         """Return the last question of the chat; None if the chat has none."""
-        last, number = self._last, await self._length(store)
+        last, number = self._last, await self._count_questions(store)
         if last is None or number > last.number:
             last = await self._chain.question(store, number) if number else None
             self._last = last if last is not None and last.run.ended else self._last
         return last
 
-    async def _length(self, store: Store) -> int:
+    async def _count_questions(self, store: Store) -> int:
         """Return the number of questions in the store."""
         lengths = self._shared.lengths
         length = await self._chain.length(store, lengths.get(self.id, 0))

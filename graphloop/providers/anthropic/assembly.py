@@ -86,7 +86,7 @@ class Block:
             return None
         for key, value in delta.items():
             if key != "type" and value is not None:
-                self.start[key] = _merged(self.start.get(key), value)
+                self.start[key] = _merge(self.start.get(key), value)
         return None
 
     def closed(self) -> Delta | None:
@@ -280,7 +280,7 @@ _BLOCKS: Final[Mapping[str, type[Block]]] = {
 }
 
 
-def _merged(old: object, new: object) -> object:
+def _merge(old: object, new: object) -> object:
     if isinstance(old, str) and isinstance(new, str):
         return old + new
     if is_list(old) and is_list(new):

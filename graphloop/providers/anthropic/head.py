@@ -69,11 +69,11 @@ def head_bytes(request: ModelRequest, instructions: Sequence[str], *, fixed: Hea
     max_tokens = fixed.max_tokens if settings.max_tokens is None else settings.max_tokens
     head = fixed._replace(max_tokens=max_tokens)._asdict()
     fields = {name: json_text(value) for name, value in head.items()}
-    fields |= _sampling(settings)
+    fields |= _sampling_fields(settings)
     output = _output_config(request.output, options)
     fields |= {name: json_text(value) for name, value in options.items()} | output
     fields |= _tools(request.tools, server_tools)
-    names = [spec.name for spec in request.tools] + _names(server_tools)
+    names = [spec.name for spec in request.tools] + _tool_names(server_tools)
     fields |= _tool_choice(request.tool_choice, settings, names)
     if system := "\n\n".join(filter(None, instructions)):
         fields["system"] = json_text(system)
@@ -81,7 +81,7 @@ def head_bytes(request: ModelRequest, instructions: Sequence[str], *, fixed: Hea
     return f'{{{members}"messages":['.encode()
 
 
-def _sampling(settings: Settings) -> dict[str, str]:
+def _sampling_fields(settings: Settings) -> dict[str, str]:
     if settings.seed is not None:
         raise ConfigError(
             f"Settings.seed: expected None, found {settings.seed!r}. "
@@ -138,7 +138,7 @@ def tool_text(spec: ToolSpec) -> str:
     return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}{more}}}'
 
 
-def _names(tools: list[object]) -> list[str]:
+def _tool_names(tools: list[object]) -> list[str]:
     names = (tool.get("name") for tool in tools if is_object(tool))
     return [name for name in names if isinstance(name, str)]
 

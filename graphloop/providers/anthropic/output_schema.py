@@ -36,7 +36,7 @@ def closed_schema(text: str, *, place: str, description: str = "") -> str:
         ConfigError: `text` is not a JSON object; the message names `place`.
     """
     schema = object_in(text, place=place)
-    closed = _closed(schema)
+    closed = _close_schema(schema)
     if description and not closed.get("description"):
         closed["description"] = description
     return whole_text(text) if closed == schema else json_text(closed)
@@ -56,7 +56,7 @@ def refused_part(text: str, *, place: str) -> str:
 
 
 def _refused_part(schema: JsonObject) -> str:
-    parts = _parts(schema)
+    parts = _nested_schemas(schema)
     if any(map(_is_mapping, parts)):
         return "an object with properties of any name"
     enums = [value for part in parts if is_list(part.get("enum")) for value in part["enum"]]
@@ -77,7 +77,7 @@ def _refused_part(schema: JsonObject) -> str:
         return "a reference to something else than one of its definitions"
     try:
         TopologicalSorter(
-            {name: _references(_parts(part)) for name, part in definitions.items()}
+            {name: _references(_nested_schemas(part)) for name, part in definitions.items()}
         ).prepare()
     except CycleError:
         references.add("#")
@@ -95,7 +95,7 @@ def _references(parts: list[JsonObject]) -> set[str]:
     return {str(part["$ref"]) for part in parts if "$ref" in part}
 
 
-def _parts(schema: JsonObject) -> list[JsonObject]:
+def _nested_schemas(schema: JsonObject) -> list[JsonObject]:
     """Return `schema` and all schemas nested in it, but no plain data such as enum values."""
     parts, waiting = list[JsonObject](), [schema]
     while waiting:
@@ -110,7 +110,7 @@ def _parts(schema: JsonObject) -> list[JsonObject]:
     return parts
 
 
-def _closed(schema: JsonObject) -> JsonObject:
+def _close_schema(schema: JsonObject) -> JsonObject:
     closed = {key: _closed_value(key, value) for key, value in schema.items()}
     if closed.get("type") == "object":
         closed.setdefault("additionalProperties", False)
@@ -130,7 +130,9 @@ def _closed(schema: JsonObject) -> JsonObject:
 
 def _closed_value(key: str, value: object) -> object:
     if key in _MAPPINGS and is_object(value):
-        return {name: _closed(part) if is_object(part) else part for name, part in value.items()}
+        return {
+            name: _close_schema(part) if is_object(part) else part for name, part in value.items()
+        }
     if key in _LISTS and is_list(value):
-        return [_closed(part) if is_object(part) else part for part in value]
-    return _closed(value) if key in _SUBSCHEMAS and is_object(value) else value
+        return [_close_schema(part) if is_object(part) else part for part in value]
+    return _close_schema(value) if key in _SUBSCHEMAS and is_object(value) else value

@@ -138,14 +138,14 @@ class _Arguments:
         self._open.setdefault(path, []).append(text)
 
     def _put(self, path: str, value: object) -> None:
-        steps = list(_steps(path))
+        steps = list(_path_steps(path))
         holder: _Holder = self._value
         for step, following in pairwise(steps):
-            holder = _inner(holder, step, following)
+            holder = _step_into(holder, step, following)
         _set(holder, steps[-1], value)
 
 
-def _steps(path: str) -> Iterator[_Step]:
+def _path_steps(path: str) -> Iterator[_Step]:
     """Yield the names and indexes of a JSON path such as `$.stops[0].name`."""
     at, count = 1, 0
     while path.startswith("$") and (step := _match_step(path, at)) and count < STEPS_MAX:
@@ -165,7 +165,7 @@ def _unescaped(escape: re.Match[str]) -> str:
     return chr(int(code, 16)) if code else _CONTROLS.get(character, character)
 
 
-def _inner(holder: _Holder, step: _Step, following: _Step) -> _Holder:
+def _step_into(holder: _Holder, step: _Step, following: _Step) -> _Holder:
     """Return the object or array at `step`; make it if it is new."""
     found: _Holder | None
     if isinstance(step, int) and is_list(holder):

@@ -108,14 +108,14 @@ class GoogleDecoder:
         message = AssistantMessage(tuple(part.whole() for part in self._parts), GOOGLE_WIRE)
         return Reply(
             message,
-            self._reason(message),
+            self._finish_reason(message),
             self._usage,
             self._raw,
             self._model,
             json_text(self._metadata) if self._metadata else "",
         )
 
-    def _reason(self, message: AssistantMessage) -> FinishReason:
+    def _finish_reason(self, message: AssistantMessage) -> FinishReason:
         if not self._candidates:
             return FinishReason.CONTENT_FILTER  # The server blocked the prompt.
         said = meaning(self._words, self._raw)
@@ -127,7 +127,7 @@ class GoogleDecoder:
 
     def _take(self, fields: JsonObject) -> _Shown:
         self._model = string_at(fields, "modelVersion") or self._model
-        self._keep(fields, _OF_RESPONSE)
+        self._keep_metadata(fields, _OF_RESPONSE)
         shown: list[Live | UsageSoFar] = []
         candidates = as_list(fields.get("candidates"), "candidates")
         for each in candidates:
@@ -149,7 +149,7 @@ class GoogleDecoder:
 
     def _on_candidate(self, candidate: JsonObject) -> _Shown:
         self._candidates += 1
-        self._keep(candidate, _OF_CANDIDATE)
+        self._keep_metadata(candidate, _OF_CANDIDATE)
         content = as_object(candidate.get("content"), "content")
         shown: list[Live] = []
         for part in as_list(content.get("parts"), "content.parts"):
@@ -170,7 +170,7 @@ class GoogleDecoder:
         self._parts.append(new)
         return (*(last.flush() if last is not None else ()), *new.opened())
 
-    def _keep(self, fields: JsonObject, names: Iterable[str]) -> None:
+    def _keep_metadata(self, fields: JsonObject, names: Iterable[str]) -> None:
         for name in names:
             if fields.get(name) not in (None, "", {}, []):
                 self._metadata[name] = fields[name]

@@ -101,19 +101,19 @@ class _GoogleHistory(EncodedHistory):
                 if position == len(self.instructions):  # Only system messages precede this one.
                     self.instructions.append(message.content)
                 else:
-                    self._push("user", [*self._apart_parts(), *system_part(message)])
+                    self._append_parts("user", [*self._apart_parts(), *system_part(message)])
             case UserMessage():
-                self._push("user", [*self._apart_parts(), *user_parts(message)])
+                self._append_parts("user", [*self._apart_parts(), *user_parts(message)])
             case ToolResult():
                 call_id = self._call_ids.of_result(message, position)
                 part, apart = result_parts(message, call_id)
                 self._apart += apart
-                self._push("user", [part])
+                self._append_parts("user", [part])
             case AssistantMessage():
-                self._push("user", self._apart_parts())
+                self._append_parts("user", self._apart_parts())
                 call_ids = self._call_ids.of_turn(message, position)
                 signed = self._signed_calls
-                self._push("model", model_parts(message, call_ids, signed_calls=signed))
+                self._append_parts("model", model_parts(message, call_ids, signed_calls=signed))
             case _:
                 assert_never(message)
 
@@ -122,7 +122,7 @@ class _GoogleHistory(EncodedHistory):
         apart = "".join(f",{part}" for part in self._apart)
         return f"{apart}{']}' if self.parts else ''}]}}".encode()
 
-    def _push(self, role: str, parts: Sequence[str]) -> None:
+    def _append_parts(self, role: str, parts: Sequence[str]) -> None:
         """Append parts to the open content, or to a new one if the role changes."""
         if not parts:
             return
@@ -144,7 +144,7 @@ def _head(request: ModelRequest, instructions: Sequence[str]) -> bytes:
     options, server_tools = options_of(settings, _OWNED)
     _check_names(options, {}, "Settings.options")
     config = _generation_config(settings, request.output, options)
-    functions = [_function(tool) for tool in request.tools if tool.kind == "function"]
+    functions = [_function_text(tool) for tool in request.tools if tool.kind == "function"]
     hosted = [TOOLS.definition(tool) for tool in request.tools if tool.kind == "provider"]
     hosted += map(json_text, server_tools)
     tool_config = _tool_config(request, options, mixed=bool(functions and hosted))
@@ -212,7 +212,7 @@ def _generation_config(
     return {name: value for name, value in asked.items() if value is not None} | given
 
 
-def _function(tool: ToolSpec) -> str:
+def _function_text(tool: ToolSpec) -> str:
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     about = {"name": tool.name, "description": tool.description}
     return f'{json_text(about)[:-1]},"parametersJsonSchema":{parameters}}}'

@@ -147,7 +147,7 @@ class ChatDecoder:
         extra = dict(self._extra)
         if self._details:
             extra["reasoning_details"] = self._details
-        parts = tuple(map(_part, self._parts))
+        parts = tuple(map(_part_of_draft, self._parts))
         message = AssistantMessage(parts, CHAT_WIRE, json_text(extra) if extra else "")
         metadata = json_text(self._metadata) if self._metadata else ""
         reason = meaning(self._words, self._finish)
@@ -201,7 +201,7 @@ class ChatDecoder:
             delta = choice.get("message")
         for name, value in as_object(delta, "choices[0].delta").items():
             if name == "content" and isinstance(value, str):
-                self._say(TextDelta, value)
+                self._add_text(TextDelta, value)
             elif value is not None and name != "role":
                 self._take_field(name, value)
         finish = choice.get("finish_reason")
@@ -214,25 +214,25 @@ class ChatDecoder:
             case "content", _:
                 self._take_typed(as_list(value, "delta.content"))
             case (("reasoning_content" | "reasoning"), str()):
-                self._reason(name, value)
+                self._add_reasoning(name, value)
             case "refusal", str():
                 self._refused |= bool(value)
-                self._say(TextDelta, value)
+                self._add_text(TextDelta, value)
             case "reasoning_details", _ if is_list(value):
                 self._take_details(value)
             case "tool_calls", _:
                 for fragment in as_list(value, "delta.tool_calls"):
-                    self._call(as_object(fragment, "delta.tool_calls[]"))
+                    self._add_call(as_object(fragment, "delta.tool_calls[]"))
             case "images", _ if is_list(value):
                 for image in value:
                     self._take_image(image)
             case "function_call", _:
                 # The API's old format has one call without an id; no server uses the index -1.
-                self._call({"index": -1, "function": value})
+                self._add_call({"index": -1, "function": value})
             case _:
                 add_field(self._extra, name, value)
 
-    def _say(self, kind: _ProseDelta, text: str, extra: str = "") -> None:
+    def _add_text(self, kind: _ProseDelta, text: str, extra: str = "") -> None:
         if not text:
             return
         prose = self._prose
@@ -246,21 +246,21 @@ class ChatDecoder:
         if shown:
             self._out.append(kind(shown))
 
-    def _reason(self, field: str, text: str) -> None:
+    def _add_reasoning(self, field: str, text: str) -> None:
         # Some servers send reasoning twice, in two fields; only the field that came first counts.
         if text:
             self._reasoning_field = self._reasoning_field or field
             if field == self._reasoning_field:
-                self._say(ReasoningDelta, text, CHAT_REASONING.get(field, ""))
+                self._add_text(ReasoningDelta, text, CHAT_REASONING.get(field, ""))
 
     def _take_typed(self, content: list[object]) -> None:
         for item in content:
             part = as_object(item, "delta.content[]")
             text = part.get("text")
             if part.get("type") == "text" and isinstance(text, str):
-                self._say(TextDelta, text)
+                self._add_text(TextDelta, text)
             elif part.get("type") == "thinking":
-                self._say(ReasoningDelta, _thought(part.get("thinking")), THINKING_EXTRA)
+                self._add_text(ReasoningDelta, _thinking_text(part.get("thinking")), THINKING_EXTRA)
             else:
                 self._end_prose()
                 self._parts.append(OpaquePart(json_text(part)))
@@ -284,10 +284,10 @@ class ChatDecoder:
             if kept is None:
                 self._details.append(detail)
             else:
-                _grow(kept, detail)
+                _merge_pieces(kept, detail)
             text = detail.get("text") or detail.get("summary")
             if isinstance(text, str):
-                self._reason("reasoning_details", text)
+                self._add_reasoning("reasoning_details", text)
 
     def _kept_detail(self, detail: JsonObject) -> JsonObject | None:
         index, kind = detail.get("index"), detail.get("type")
@@ -300,7 +300,7 @@ class ChatDecoder:
         )
         return next(same, None)
 
-    def _call(self, fragment: JsonObject) -> None:
+    def _add_call(self, fragment: JsonObject) -> None:
         draft, deltas = self._calls.add(fragment)
         if draft is not None:
             self._end_prose()
@@ -335,7 +335,7 @@ def _is_error(chunk: JsonObject) -> bool:
     return bool(bare) and not chunk.get("choices")
 
 
-def _part(draft: _Prose | CallDraft | OpaquePart | MediaPart) -> AssistantPart:
+def _part_of_draft(draft: _Prose | CallDraft | OpaquePart | MediaPart) -> AssistantPart:
     if isinstance(draft, CallDraft):
         return draft.call()
     if isinstance(draft, OpaquePart | MediaPart):
@@ -344,7 +344,7 @@ def _part(draft: _Prose | CallDraft | OpaquePart | MediaPart) -> AssistantPart:
     return TextPart(text) if draft.kind is TextDelta else ReasoningPart(text, extra=draft.extra)
 
 
-def _thought(thinking: object) -> str:
+def _thinking_text(thinking: object) -> str:
     if isinstance(thinking, str):
         return thinking
     if not is_list(thinking):
@@ -353,7 +353,7 @@ def _thought(thinking: object) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _grow(kept: JsonObject, piece: JsonObject) -> None:
+def _merge_pieces(kept: JsonObject, piece: JsonObject) -> None:
     for name, value in piece.items():
         before = kept.get(name)
         if name in _GROWING and isinstance(before, str) and isinstance(value, str):

@@ -56,15 +56,15 @@ class CallItem(Item):
             piece = piece_of(event)
             return self._show(self._arguments.push(piece) if piece else "")
         if kind == "function_call_arguments.done":
-            return self._whole(string_at(event, "arguments"))
+            return self._show_rest(string_at(event, "arguments"))
         return ()
 
     def done(self, item: JsonObject) -> Sequence[Delta]:
         """Take the whole call, with its arguments."""
         super().done(item)
-        return self._whole(string_at(item, "arguments"))
+        return self._show_rest(string_at(item, "arguments"))
 
-    def _whole(self, arguments: str) -> Sequence[Delta]:
+    def _show_rest(self, arguments: str) -> Sequence[Delta]:
         seen = self._arguments.text
         # A gateway may write the same arguments in another way.
         more = "" if _is_same_object(arguments, seen) else rest_of(arguments, seen)
@@ -95,7 +95,7 @@ class CallItem(Item):
     def parts(self) -> Iterable[AssistantPart]:
         """Return the call, or the calls inside a made-up call of several tools."""
         call_id, arguments = string_at(self.fields, "call_id"), self._arguments.text
-        inner = _unpacked(arguments) if self._name in PARALLEL else []
+        inner = _unpack_calls(arguments) if self._name in PARALLEL else []
         if inner:
             return [
                 ToolCall(f"{call_id}_{at}", name, text) for at, (name, text) in enumerate(inner)
@@ -113,7 +113,7 @@ def _is_same_object(text: str, other: str) -> bool:
     return object_in(text, place=place) == object_in(other, place=place)
 
 
-def _unpacked(arguments: str) -> list[tuple[str, str]]:
+def _unpack_calls(arguments: str) -> list[tuple[str, str]]:
     """Return the names and arguments of the calls inside a made-up call of several tools."""
     if not is_object_text(arguments):
         return []

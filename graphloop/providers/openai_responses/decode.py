@@ -115,14 +115,14 @@ class ResponsesDecoder:
         metadata = {key: response[key] for key in _METADATA if response.get(key) is not None}
         return Reply(
             message,
-            self._reason(meaning(self._words, raw), message),
+            self._finish_reason(meaning(self._words, raw), message),
             _usage(response.get("usage")),
             raw,
             self._model,
             json_text(metadata) if metadata else "",
         )
 
-    def _reason(self, said: FinishReason, message: AssistantMessage) -> FinishReason:
+    def _finish_reason(self, said: FinishReason, message: AssistantMessage) -> FinishReason:
         """Return why the reply ended; llama.cpp says "completed" of a reply that it cut."""
         if said is not FinishReason.STOP:
             return said
@@ -171,13 +171,13 @@ class ResponsesDecoder:
 
     def _on_done(self, whole: JsonObject, index: object) -> _Shown:
         # A call without an id, or with another id than before, must not run twice.
-        item = self._find(whole.get("id"), index) or self._begun(whole)
+        item = self._find(whole.get("id"), index) or self._find_open(whole)
         # A server may send only the whole item.
         opened = self._on_added(whole, index) if item is None else ()
         item = item or self._items[-1]
         return (*opened, *item.done(whole), *item.flush())
 
-    def _begun(self, whole: JsonObject) -> Item | None:
+    def _find_open(self, whole: JsonObject) -> Item | None:
         """Return the first item like `whole` that is not done, if any."""
         alike = self._alike.get(_kind(whole)) or deque[Item]()
         while alike and alike[0].is_done:
@@ -212,7 +212,7 @@ class ResponsesDecoder:
         self._raw, self._model = string_at(why, "reason") or status, string_at(response, "model")
         shown: list[Live | UsageSoFar] = []
         for index, whole in enumerate(as_list(response.get("output"), "response.output")):
-            shown += self._missing(index, as_object(whole, "response.output[]"))
+            shown += self._take_missing(index, as_object(whole, "response.output[]"))
         for item in self._items:
             shown += item.flush()
         if self._is_early and not self._items:
@@ -226,7 +226,7 @@ class ResponsesDecoder:
             shown.append(UsageSoFar(usage))
         return self._shown(shown)
 
-    def _missing(self, index: int, whole: JsonObject) -> _Shown:
+    def _take_missing(self, index: int, whole: JsonObject) -> _Shown:
         """Take an item of the last event, unless the stream has sent the whole item before."""
         item = self._find(whole.get("id"), index)
         if item is None and index < len(self._items):

@@ -184,11 +184,11 @@ def _message_item(texts: Sequence[TextPart], *, own: bool) -> str:
         return json_text({"type": "message", "role": "assistant", "content": said})
     fields: JsonObject = {"status": "completed", **_extra(texts[0].extra)}
     fields.pop(CONTENT, None)
-    content = [_said(part) for part in texts]
+    content = [_output_text(part) for part in texts]
     return json_text({"type": "message", "role": "assistant", **fields, "content": content})
 
 
-def _said(part: TextPart) -> JsonObject:
+def _output_text(part: TextPart) -> JsonObject:
     fields = _extra(part.extra).get(CONTENT, {})
     if not is_object(fields):
         raise ConfigError(

@@ -229,7 +229,7 @@ def post(link: SqlLink, run_id: str, key: str, signal_id: str, data: str) -> Ask
         **given,
     ).fetchone()
     if row is None:
-        raise _unknown(run_id)
+        raise _unknown_run(run_id)
     return said_before(row[0], signal_id)
 
 
@@ -238,7 +238,7 @@ def place_run(link: SqlLink, run_id: str) -> None:
     if not link.ask(PLACE, root=run_id.partition("/")[0], run_id=run_id).rowcount:
         known = "SELECT number FROM run WHERE run_id = :run_id AND begun"
         if link.ask(known, run_id=run_id).fetchone() is None:
-            raise _unknown(run_id)
+            raise _unknown_run(run_id)
 
 
 def give_place(link: SqlLink, number: int, place: Submission) -> None:
@@ -258,7 +258,7 @@ def note_target(link: SqlLink, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     known = "UPDATE run SET target = :target WHERE run_id = :run_id AND begun"
     if not link.ask(known, target=target, run_id=run_id).rowcount:
-        raise _unknown(run_id)
+        raise _unknown_run(run_id)
 
 
 def note_queues(link: SqlLink, queues: Mapping[str, QueueLimits]) -> None:
@@ -284,5 +284,5 @@ def forget_refusals(link: SqlLink, revisions: Collection[str]) -> None:
         )
 
 
-def _unknown(run_id: str) -> UnknownRun:
+def _unknown_run(run_id: str) -> UnknownRun:
     return UnknownRun(f"no run {run_id!r} in this store")

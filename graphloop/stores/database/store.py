@@ -194,7 +194,7 @@ class DatabaseStore(Generic[L]):
         read, codec, beginnings = self._dialect.read_journal, self._codec, self._beginnings
         events = await self._reader.do(lambda link: read(link, codec, beginnings, run_id))
         if not events:
-            raise await self._unknown(run_id)
+            raise await self._unknown_run(run_id)
         return events
 
     async def runs(self) -> Sequence[str]:
@@ -287,7 +287,7 @@ class DatabaseStore(Generic[L]):
         """Return the record of one run."""
         record = await self._reader.do(partial(reading.one_record, run_id=run_id))
         if record is None:
-            raise await self._unknown(run_id)
+            raise await self._unknown_run(run_id)
         return record
 
     async def page(
@@ -365,7 +365,7 @@ class DatabaseStore(Generic[L]):
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
         return await self._write(lambda link: self._dialect.prune(link, older_s, limit))
 
-    async def _unknown(self, run_id: str) -> UnknownRun:
+    async def _unknown_run(self, run_id: str) -> UnknownRun:
         """Return the error for an unknown run id."""
         return UnknownRun(f"no run {run_id!r} in {self._place}")
 

@@ -97,10 +97,10 @@ def claim(link: PostgresLink, holder: Holder, run_id: str) -> Asking[HeldRun]:
 def _claim_with_care(link: PostgresLink, holder: Holder, run_id: str) -> HeldRun:
     take_row(link, holder)
     _refuse_full(link, run_id)
-    if (held := _claimed(link, holder, run_id)) is not None:
+    if (held := _held_or_none(link, holder, run_id)) is not None:
         return held
     sweep(link)
-    if (held := _claimed(link, holder, run_id)) is not None:
+    if (held := _held_or_none(link, holder, run_id)) is not None:
         return held
     row = link.execute("SELECT owner FROM run WHERE run_id = %s", (run_id,)).fetchone()
     raise RunBusy(
@@ -131,7 +131,7 @@ def _refuse_full(link: PostgresLink, run_id: str) -> None:
     refuse_full(run_id, name, running, under_way)
 
 
-def _claimed(link: PostgresLink, holder: Holder, run_id: str) -> HeldRun | None:
+def _held_or_none(link: PostgresLink, holder: Holder, run_id: str) -> HeldRun | None:
     given = {"name": holder.name, "run_id": run_id, "has_room": True}
     row = link.execute(CLAIM, given).fetchone()
     return None if row is None else HeldRun(*row)

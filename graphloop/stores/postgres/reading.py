@@ -117,14 +117,14 @@ def read_journal(
     """
     rows = link.execute(ENTRIES, (run_id,), binary=True).fetchall()
     try:
-        return checked_events(codec, beginnings, run_id, rows, partial(_blob, link, {}))
+        return checked_events(codec, beginnings, run_id, rows, partial(_checked_blob, link, {}))
     except StoreError:
         if link.execute(ENTRIES, (run_id,), binary=True).fetchone() is None:
             return ()
         raise
 
 
-def _blob(link: PostgresLink, known: dict[str, bytes], digest: str) -> bytes:
+def _checked_blob(link: PostgresLink, known: dict[str, bytes], digest: str) -> bytes:
     if digest not in known:
         known.update(link.execute(CHAIN, (digest,), binary=True).fetchall())
     return checked_blob(digest, known.get(digest), "the store's table `blob`")

@@ -48,14 +48,14 @@ class PostgresRelay:
                 if self._link is None:
                     self._link = psycopg.connect(self._dsn, autocommit=True)
                     self._link.execute("SET synchronous_commit TO off")
-                self._link.execute("SELECT pg_notify(%s, %s)", (_channel(topic), text))
+                self._link.execute("SELECT pg_notify(%s, %s)", (_channel_of(topic), text))
             except psycopg.Error as error:
                 LOG.debug("a text about %s is lost: %s", topic, told(error))
                 self._forget()
 
     async def heard(self, topic: str) -> AsyncGenerator[str]:
         """Yield the texts about a topic from now on, also after the connection broke."""
-        listen = sql.SQL("LISTEN {}").format(sql.Identifier(_channel(topic)))
+        listen = sql.SQL("LISTEN {}").format(sql.Identifier(_channel_of(topic)))
         while True:
             try:
                 link = await AsyncConnection.connect(self._dsn, autocommit=True)
@@ -78,6 +78,6 @@ class PostgresRelay:
         self._link = None
 
 
-def _channel(topic: str) -> str:
+def _channel_of(topic: str) -> str:
     """Return the channel of a topic: a name has at most 63 bytes."""
     return f"graphloop_{hashlib.sha256(topic.encode()).hexdigest()[:40]}"

@@ -195,7 +195,7 @@ class Writer:
         def attempt(is_again: bool) -> None:  # noqa: FBT001 - the parameter of a callback
             if self._link is None or self._link.closed:
                 self._link = None
-                self._link = self._opened()
+                self._link = self._open_link()
                 self._was_open = True
             self._link.is_again = is_again
             try:
@@ -221,7 +221,7 @@ class Writer:
                     job.end()
         settle([job for job in jobs if job.is_over])
 
-    def _opened(self) -> PostgresLink:
+    def _open_link(self) -> PostgresLink:
         link = opened(self._dsn)
         link.add_notify_handler(lambda _: self._wake())
         try:
@@ -269,7 +269,7 @@ class Writer:
 
         # A job that is alone has its own transaction: a savepoint costs two more round trips.
         in_one = link.transaction if len(singles or todo) > 1 else nullcontext
-        for job in _again(partial(_asked, singles, link) if singles else work, in_one):
+        for job in _with_retry(partial(_asked, singles, link) if singles else work, in_one):
             job.end()
 
     def _beat(self) -> None:
@@ -290,7 +290,7 @@ class Writer:
                 at_once(give_back(link, holder, run_id, left))
 
         if gone or lapsed:
-            _again(free, link.transaction)
+            _with_retry(free, link.transaction)
         for run_id in gone:
             del holder.held[run_id]
         for run_id, left in lapsed:
@@ -324,7 +324,7 @@ def _append_batch(link: PostgresLink, batch: Sequence[QueuedAppend]) -> None:
     pairs = [(one.addition, one.held) for one in batch]
     is_single = all(addition.is_only_entries for addition, _ in pairs)
     in_one = nullcontext if is_single else link.transaction
-    written = _again(lambda: journal.append_claimed(link, pairs), in_one)
+    written = _with_retry(lambda: journal.append_claimed(link, pairs), in_one)
     for addition, held, job in batch:
         error = None
         if job.run_id not in written:
@@ -366,7 +366,7 @@ def _asked(jobs: Sequence[Queued], link: PostgresLink) -> Sequence[Queued]:
     return jobs
 
 
-def _again(work: Callable[[], T], in_one: Callable[[], AbstractContextManager[object]]) -> T:
+def _with_retry(work: Callable[[], T], in_one: Callable[[], AbstractContextManager[object]]) -> T:
     """Do work within a context, and again if another writer came first to a row."""
     for _ in range(ATTEMPTS_MAX):
         with suppress(UniqueViolation, DeadlockDetected), in_one():

@@ -64,13 +64,13 @@ class Direct:
                 self._commits = 0
             return False
         if self._lock is None:
-            return self._committed(work)
+            return self._commit_locked(work)
         if not self._lock.take():
             return False
         with self._lock:
-            return self._committed(work)
+            return self._commit_locked(work)
 
-    def _committed(self, work: Callable[[SqliteLink], None]) -> bool:
+    def _commit_locked(self, work: Callable[[SqliteLink], None]) -> bool:
         connection = self._connection
         try:
             connection.execute("BEGIN IMMEDIATE")

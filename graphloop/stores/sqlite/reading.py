@@ -72,14 +72,14 @@ def read_journal(
         (first, entry_id(number + 1, 0)),
     ).fetchall()
     rows = ((entry - first + 1, kind, data) for entry, kind, data in found)
-    blobs = cache(partial(_blob, link))
+    blobs = cache(partial(_checked_blob, link))
     events = checked_events(codec, beginnings, run_id, rows, blobs)
     if len(events) != expected:
         raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")
     return events
 
 
-def _blob(link: SqliteLink, digest: str) -> bytes:
+def _checked_blob(link: SqliteLink, digest: str) -> bytes:
     row = link.execute("SELECT data FROM blob WHERE digest = ?", (digest,)).fetchone()
     return checked_blob(digest, None if row is None else row[0], "the store's table `blob`")
 
@@ -115,7 +115,7 @@ def ready(link: SqliteLink, look: Look) -> list[str]:
     places = LINE.format(mine=mine)
     heads = [
         (line, PlaceInLine(*row))
-        for line in _lines(link, look.queue)
+        for line in _waiting_lines(link, look.queue)
         if line[1] in look.agents
         for row in link.execute(places, (*line, *own, 1))
     ]
@@ -128,7 +128,7 @@ def ready(link: SqliteLink, look: Look) -> list[str]:
     return in_turn(waiting, busy, queues)[: look.limit]
 
 
-def _lines(link: SqliteLink, queue: str | None) -> Iterator[tuple[str, str, str]]:
+def _waiting_lines(link: SqliteLink, queue: str | None) -> Iterator[tuple[str, str, str]]:
     """Yield the queue, agent and tenant of each line in which runs wait: a jump from each."""
     line = "" if queue is None else queue, "", ""
     while found := link.execute(NEXT_LINE, line).fetchall():

@@ -205,7 +205,7 @@ class Writer:
             if self._connection is not None and self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             for job in jobs:
-                job.fail(_worded(error, self._path))
+                job.fail(_as_store_error(error, self._path))
         for job in jobs:
             job.end()
 
@@ -234,7 +234,7 @@ class Writer:
         except Exception as error:
             if not link.in_transaction:
                 raise  # SQLite itself has undone the whole transaction, with all other jobs.
-            job.fail(_worded(error, self._path))
+            job.fail(_as_store_error(error, self._path))
             link.execute("ROLLBACK TO job")
         link.execute("RELEASE job")
 
@@ -264,7 +264,7 @@ class Writer:
                 self._lock_file.release()
 
 
-def _worded(error: Exception, path: Path) -> Exception:
+def _as_store_error(error: Exception, path: Path) -> Exception:
     """Convert an error of the database or the disk to a `StoreError`; return others unchanged."""
     if isinstance(error, GraphloopError) or not isinstance(error, OF_THE_DISK):
         return error
