@@ -4,7 +4,7 @@ A run holds all data that decides how it continues, so it can be journaled, repl
 compared. Only `step` applies events to a run. No run changes in place: `evolve` makes a changed
 copy. A state is data that a journal can hold, so no run is part of a cycle (`gc=False`).
 
-`interrupted` gives a result to each call that may have run before a stop, so that none runs again.
+`ended_by_stop` gives a result to each call that may have run before a stop: none runs again.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ __all__ = [
     "Run",
     "Spent",
     "ended_by",
+    "ended_by_stop",
     "evolve",
-    "interrupted",
     "with_conversation",
     "with_count",
     "with_messages",
@@ -363,7 +363,7 @@ STOPPED = (
 )
 
 
-def interrupted(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
+def ended_by_stop(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
     """Return the run with an ending for a stop; adds its usage and all started calls to `spent`."""
     started = [one for at, one in run.pending.items() if at not in event.unbegun]
     calls = [one.call.name for one in started if isinstance(one, CallTool)]

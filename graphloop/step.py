@@ -57,7 +57,7 @@ from .graph import NodeGraph
 from .node_protocol import Leave, Reacting, Wait
 from .outcomes import Outcome, outcome_name
 from .rule_watch import WatchedNodes, watch_begin
-from .run import Ending, EndReason, History, Inbox, Record, Run, evolve, interrupted
+from .run import Ending, EndReason, History, Inbox, Record, Run, ended_by_stop, evolve
 from .spending import NOTHING_SPENT, Spent
 from .turn import Turn
 
@@ -94,7 +94,7 @@ NONE_STARTED: Final = frozenset[int]()
 Reporting: TypeAlias = EffectsStarted | ToolReturned | ToolAsked | EffectFailed | ChildEnded
 
 REPORTING: Final[frozenset[type[Event]]] = frozenset(get_args(Reporting))
-"""Events with spending of their own; that of a `Cancelled` counts when the run is interrupted."""
+"""Events with spending of their own; that of a `Cancelled` counts when a stop ends the run."""
 
 ANSWERING: Final = frozenset({*ANSWERS.values(), EffectFailed, ToolAsked})
 """The event types of `Answering`; a look at the type is much faster than `isinstance`."""
@@ -144,7 +144,7 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
             raise _run_is_over(run, event)
         if type(event) is not Cancelled or event.after_step:
             return Step(event, _apply_aside(run, event), ())
-        run = interrupted(run, event, _spend(run, event, None))
+        run = ended_by_stop(run, event, _spend(run, event, None))
         return _settle(graph, run, event, event, None)
     answering: Answering = event  # type: ignore[assignment]  # As `ANSWERING` says.
     effect = answering.effect
@@ -239,13 +239,13 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
         spent = evolve(spent, seconds=seconds)
     if type(event) in REPORTING:
         reporting: Reporting = event  # type: ignore[assignment]  # As `REPORTING` says.
-        own = reporting.spent
-        return spent if own is NOTHING_SPENT else spent + own
+        more = reporting.spent
+        return spent if more is NOTHING_SPENT else spent + more
     return spent
 
 
 def _settle(
-    graph: NodeGraph[S], run: Run[S], event: Event, heard: Event | None, answered: Effect | None
+    graph: NodeGraph[S], run: Run[S], event: Event, told: Event | None, answered: Effect | None
 ) -> Step[S]:
     """Follow the table until a node waits or the run is over.
 
@@ -253,7 +253,7 @@ def _settle(
         graph: the graph whose table is followed.
         run: the run, at the node that reacts first.
         event: the event that is applied.
-        heard: the event for the first node's `on`; None to call its `enter` instead. Only the first
+        told: the event for the first node's `on`; None to call its `enter` instead. Only the first
             node hears the event; the kernel enters every later node.
         answered: the effect that the event answers.
     """
@@ -263,10 +263,10 @@ def _settle(
     table, node, cancelled = graph.table, run.node, type(event) is Cancelled
     for _ in TRANSITIONS:
         try:
-            if heard is None:
+            if told is None:
                 reaction = nodes[node].enter(run)
             else:
-                reaction, heard = nodes[node].on(run, heard, answered), None
+                reaction, told = nodes[node].on(run, told, answered), None
         except Exception as error:
             error.add_note(f"raised by node {node!r} of graph {graph.name!r}")
             if type(run) is not Run:
@@ -284,7 +284,7 @@ def _settle(
         if not taken.effects or not (cancelled or (run.ending is not None and run.was_stopped)):
             return taken
         # A stopped run starts no effects: drop these, and let the node react to the stop.
-        run, heard, answered = evolve(run, node=node), Cancelled(run.at), None
+        run, told, answered = evolve(run, node=node), Cancelled(run.at), None
     if cancelled or run.was_stopped:
         # The table leads a stopped run in a cycle; no later event could end the run.
         return _end(graph, event, node, run, None)

@@ -200,10 +200,10 @@ async def not_over(known: Run[S], store: Store, graph: NodeGraph[S]) -> None:
     events = await store.load(known.id)
     if len(events) == known.seq:
         return
-    run, later = state_after(graph, events), "it waits further on. Fix: use its id or latest result"
-    raise ConfigError(
-        f"run {run.id!r} was resumed from this result before: {_is_over_text(run) if run.ended else later}"
-    )
+    run, found = state_after(graph, events), "it waits further on. Fix: use its id or latest result"
+    if run.ended:
+        found = _is_over_text(run)
+    raise ConfigError(f"run {run.id!r} was resumed from this result before: {found}")
 
 
 def _is_over_text(run: Run[Any]) -> str:

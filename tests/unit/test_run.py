@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.effects import AskHuman, CallTool, Effect, StartRun
 from graphloop.events import Cancelled
-from graphloop.run import INTERRUPTED, STOPPED, Ending, EndReason, ended_by, evolve, interrupted
+from graphloop.run import INTERRUPTED, STOPPED, Ending, EndReason, ended_by, evolve, ended_by_stop
 from graphloop.spending import Spent
 from graphloop.turn import Turn
 from graphloop.values import ToolResult, ToolSpecs
@@ -42,7 +42,7 @@ AGAIN = AskHuman(5, "c0.2", call(), unknown=True)
 def results(turn: Turn, stop: Cancelled, *pending: Effect) -> list[str]:
     """Return the status of each result that a stop leaves."""
     run = evolve(fresh(turn), pending={one.id: one for one in pending})
-    return [one.status if one else "" for one in interrupted(run, stop, Spent()).turn.results]
+    return [one.status if one else "" for one in ended_by_stop(run, stop, Spent()).turn.results]
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,6 @@ def test_an_agent_that_was_stopped_is_told_apart_from_a_tool() -> None:
     """What it has done until then is known to be done."""
     run = evolve(fresh(TURN), pending={4: CHILD, 5: TOOL})
 
-    told = interrupted(run, Cancelled(1.0), Spent()).turn.results
+    told = ended_by_stop(run, Cancelled(1.0), Spent()).turn.results
 
     assert [FINE.content, STOPPED, INTERRUPTED, None] == [one and one.content for one in told]
