@@ -27,8 +27,8 @@ from ..errors import ConfigError, ToolError
 from ..media import Inline, MediaPart
 from ..tools import NOT_DONE, UNKNOWN, AnyTool, Approval, NotFound, Tool, ToolContext, ToolReturn
 from ..values import TextPart
-from .asking import answer_parts, asked_by, kept_of, task_kept, with_decision
 from .link import ASKING, FAILURES, Hear, Link, asked_id, linked
+from .task_questions import answer_parts, asked_by, kept_of, task_kept, with_decision
 
 __all__ = ["remote"]
 

@@ -47,7 +47,6 @@ from ..errors import ConfigError
 from ..media import MediaPart
 from ..tools import ToolContext
 from ..values import Message, TextPart
-from .asking import Json, Rounds
 from .definitions import Definition
 from .inputs import Inputs, sampled
 from .live_call import LiveCall
@@ -62,6 +61,7 @@ from .results import (
     resource_of,
     value_of,
 )
+from .server_questions import Json, Rounds
 from .target import Address, Command, Lost, Mode, Taken
 
 __all__ = ["Connection"]

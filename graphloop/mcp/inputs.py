@@ -42,8 +42,8 @@ from ..values import (
     SystemMessage,
     UserMessage,
 )
-from .asking import Json, Rounds, next_question
 from .results import part_of
+from .server_questions import Json, Rounds, next_question
 
 __all__ = ["Inputs", "sampled"]
 

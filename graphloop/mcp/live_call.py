@@ -13,7 +13,7 @@ from typing import Any, Final, cast, final
 from mcp.types import CallToolResult, ElicitRequestParams, ElicitResult
 
 from ..tools import ToolContext
-from .asking import HeldCall, Json, question
+from .server_questions import HeldCall, Json, question
 
 __all__ = ["LiveCall"]
 

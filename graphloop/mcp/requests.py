@@ -21,8 +21,8 @@ from mcp.types import (
 
 from ..errors import ToolError
 from ..tools import ToolContext
-from .asking import Json, Rounds
 from .live_call import LiveCall
+from .server_questions import Json, Rounds
 
 __all__ = ["all_pages", "as_tool_errors", "error_words", "first_cause", "is_lost", "request_of"]
 

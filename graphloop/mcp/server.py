@@ -19,11 +19,11 @@ from ..media import MediaPart
 from ..providers import resolve
 from ..tools import AnyTool, ToolAsks, ToolContext, ToolOutcome, legal_name
 from ..values import Message, TextPart
-from .asking import HeldCall, Json, answered, response_to, waiting_for
 from .connections import Connections
 from .definitions import Definition, changes, read_pins, write_pins
 from .materials import Prompt, Resource
 from .remote import remote_tool, remote_tools, wanted
+from .server_questions import HeldCall, Json, answered, response_to, waiting_for
 from .target import Address, Command, Lost, ServerOptions, Taken, check_options
 
 if TYPE_CHECKING:

@@ -53,7 +53,7 @@ from starlette.types import Message as Incoming
 from ..agent import Agent, StoreInput, split_tools
 from ..tools import Toolbox
 from .a2a_desk import ANSWER, Desk
-from .claims import CallerClaims
+from .caller_binding import CallerClaims
 from .served import by_authorization, served_store
 
 __all__ = ["a2a_app"]

@@ -32,7 +32,7 @@ from ..parts import Part, StepStart, ToolState
 from ..questions import Pending
 from ..stores import Catalog
 from ..tools import legal_name
-from .claims import CallerClaims
+from .caller_binding import CallerClaims
 from .questions import Context, approval_of, elicited, form_of, request_headers
 from .served import RequestRefused, by_authorization, served_store
 

@@ -3,6 +3,8 @@
 Run `python -m tests.house.architecture` to write the page again.
 """
 
+# ruff: noqa: E501 - a line of the page is a line here
+
 from __future__ import annotations
 
 import ast
@@ -42,10 +44,39 @@ Each folder is a room. It imports from the kernel and from rooms above it in thi
 `policy` and `rules` hold values that the kernel carries, so the kernel imports them.
 """
 
+VALUES = """\
+## What a run works with
+
+Four values stand between an agent and the kernel. Each is complete when it is made.
+
+| value | who makes it | who reads it | in the journal |
+|---|---|---|---|
+| `Options` (`agent/options.py`) | `Agent(…)`, once | `agent/standard.py`, which builds the loop from it | no |
+| `RunTerms` (`agent/terms.py`) | an agent, or a graph with its options | each start and each resume (`agent/starting.py`) | no |
+| `Setup` (`events.py`) | the terms, for one run | the kernel and its nodes: model, tools, settings, budget, rules | in `Started` |
+| `Ports` (`driver/ports.py`) | the terms, for one start or resume | the driver: store, models, functions, clock, `deps` | no |
+
+A child run begins so. `Execute` or a `Child` node asks for it by the effect `StartRun`.
+`ChildRuns.drive` (`driver/children.py`) performs the effect, and asks the agent's plan (`agent/sub_agents.py`) for the child.
+`ChildOpener.child` (`agent/child_runs.py`) makes the child's terms, and another `AsyncDriver` drives it.
+Its end comes back as `ChildEnded`.
+"""
+
 WALK = """\
 ## The walk of one tool call
 
 An agent with one tool is asked, its model calls the tool, and answers.
+
+1. `start_run` makes the stream. Its `open_run` runs at the first read, and opens the driver.
+2. The loop of `AsyncDriver` takes the next event, records it, steps the run, and starts its effects.
+3. `ModelCallInFlight` turns the model's stream into `ModelReplied`. The checks of its calls ride in that event, so `Gate` asks for none.
+4. `Gate` judges, `Execute` asks for the calls, and the performer runs the user's function.
+5. The result comes back as `ToolReturned`. `Execute` keeps it in the turn; `Append` moves the turn into the conversation.
+6. `StopCheck` goes on to the next turn, or `Verify` ends the run. `RunHandle` makes the `RunResult`.
+
+A delta goes from the decoder of the wire to `ModelCallInFlight`, and from there to the `async for` of the caller.
+While the model alone is awaited, `RunStream` takes it there directly; else it passes through the driver's loop.
+
 The table lists the files that a warm run enters, in order of first entry, with their functions.
 """
 
@@ -66,7 +97,7 @@ def page() -> str:
         assert opening is not None, f"{room} says what it owns"
         own = [path for path in files if path.name != "__init__.py"]
         parts += [f"## `{room}/`\n", opening + "\n", _files(own)]
-    return "\n".join([*parts, WALK, _walk()])
+    return "\n".join([*parts, VALUES, WALK, _walk()])
 
 
 def _files(paths: list[Path]) -> str:

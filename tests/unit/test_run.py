@@ -6,7 +6,7 @@ import pytest
 
 from graphloop.effects import AskHuman, CallTool, Effect, StartRun
 from graphloop.events import Cancelled
-from graphloop.run import INTERRUPTED, STOPPED, Ending, EndReason, ended_by, evolve, ended_by_stop
+from graphloop.run import INTERRUPTED, STOPPED, Ending, EndReason, ended_by, ended_by_stop, evolve
 from graphloop.spending import Spent
 from graphloop.turn import Turn
 from graphloop.values import ToolResult, ToolSpecs

@@ -1,4 +1,4 @@
-"""Claims: what binds a served run, and the answers to its questions, to one caller.
+"""Caller binding: what binds a served run, and the answers to its questions, to one caller.
 
 A client of a server may be hostile. It holds two texts that it can change: a run's id, and the
 state that it sends back with its answers. Both end in a mac under the server's secret:

@@ -1,4 +1,4 @@
-"""Asking: what a call keeps of its task, and the questions of a task as questions of a run.
+"""Task questions: what a call keeps of its task, and the questions of a task as questions of a run.
 
 A task that asks for approvals (`graphloop.serve.a2a_app`) asks a person for each of them, and takes
 all decisions in one message. Another task that needs input takes an answer in words.

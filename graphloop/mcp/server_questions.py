@@ -1,4 +1,4 @@
-"""Asking: the questions of servers as questions of a run, and what a waiting call keeps.
+"""Server questions: the questions of servers as questions of a run, and what a waiting call keeps.
 
 Since 2026-07-28 a server ends a call that needs answers, and the call is sent again with them: its
 state is all that a later process needs (`Rounds`). Until 2025-11-25 a server holds the call open,
