@@ -129,11 +129,15 @@ async def test_a_deaf_model_does_not_keep_its_reader_from_being_cancelled() -> N
     assert stream.failed
 
 
+@pytest.mark.parametrize("limit_s", [None, DEADLINE_S], ids=["reader asks", "driver asks"])
 @pytest.mark.parametrize("told", ["abort", "abort after the step", "steer"])
-async def test_a_caller_is_heard_while_the_model_talks(told: str) -> None:
-    """The reader leaves the model to the driver, which knows what to do."""
+async def test_a_caller_is_heard_while_the_model_talks(told: str, limit_s: float | None) -> None:
+    """The reader leaves the model to the driver, which knows what to do.
+
+    With a time limit of a turn, the driver itself waits for each delta.
+    """
     model = Talker()
-    stream = Agent(model).stream("go")
+    stream = Agent(model, step_timeout_s=limit_s).stream("go")
     async with asyncio.timeout(DEADLINE_S):
         reader = asyncio.create_task(read(stream))
         await model.waits.wait()
