@@ -49,8 +49,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 BLOCK = 32
-
-new: Final = object.__new__
+new: Final = object.__new__  # Looked up once, because each append makes a history.
 
 
 @final
