@@ -244,7 +244,9 @@ class RunTerms(Generic[S]):
         self.price, self.state_type = resources.price(), known_state_type(graph)
         readers = self.setup.budget.usd, self.setup.budget.tokens, options.on_step_finish
         self.reads_steps = bool(self.limits) or any(one is not None for one in readers)
-        calls = {} if callbacks is None else callbacks(resources.toolbox, None)
+        calls: Mapping[str, object] = (
+            {} if callbacks is None else callbacks(resources.toolbox, None)
+        )
         self.deps_needs = deps_needs(graph, calls, resources.toolbox, resources.children, options)
         self._refuses_deps = recast is not None and options.deps_type is None
         if self._refuses_deps:
@@ -257,7 +259,7 @@ class RunTerms(Generic[S]):
         vars(terms).update(changes)
         return terms
 
-    def for_call(self, given: Mapping[str, object]) -> RunTerms[S]:
+    def with_options(self, given: Mapping[str, object]) -> RunTerms[S]:
         """Return the terms of one call, with options of its own.
 
         Raises:
