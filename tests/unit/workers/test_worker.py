@@ -24,18 +24,6 @@ PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
 Open = Callable[[], MemoryStore | SqliteStore | PostgresStore]
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Return a way to open the same store, as another process would."""
-    if request.param == "memory":
-        store = MemoryStore()
-        return lambda: store
-    if request.param == "postgres":
-        dsn = database(request.getfixturevalue("postgres"))
-        return lambda: PostgresStore(dsn)
-    return lambda: SqliteStore(tmp_path / "runs.db", durability="process")
-
-
 async def status_of(store: Catalog, run_id: str) -> str:
     (record,) = await store.overview(run_id)
     return record.status
