@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Mapping
 
 import pytest
 from openai import (
@@ -18,6 +19,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionChunk, ChatCompletio
 from pydantic import BaseModel, ConfigDict
 
 from graphloop.errors import AuthenticationFailed, Overloaded, ProviderError, RateLimited
+from graphloop.providers.base import Wire
 from graphloop.providers.sse import SseDecoder
 from graphloop.values import ModelRequest, OutputSpec, UserMessage
 from tests import responses_talk
@@ -101,7 +103,10 @@ class Answered(BaseModel):
     degrees: list[float]
 
 
-APIS = {"chat": (WIRE, OPENAI), "responses": (responses_talk.WIRE, responses_talk.RESPONSES)}
+APIS: dict[str, tuple[Wire, Mapping[str, bytes]]] = {
+    "chat": (WIRE, OPENAI),
+    "responses": (responses_talk.WIRE, responses_talk.RESPONSES),
+}
 on_both_apis = pytest.mark.parametrize("api", APIS)
 
 
