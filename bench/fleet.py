@@ -188,6 +188,8 @@ async def recovery(fleet: Fleet) -> list[Row]:
             one.send_signal(getattr(signal, f"SIG{sign}"))
             resumed = await fleet.started(runs, known)
             found.setdefault(sign, []).extend(at - known for at in resumed)
+            if sign != "STOP":
+                await one.wait()
             one = other
     return [
         row(name, "kill -9 to resumed, 95th percentile", late_of(found["KILL"]), 1.0, "s"),

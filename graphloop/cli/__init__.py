@@ -39,12 +39,13 @@ COMMANDS: Final = {
     "watch": "Follow a run that another process drives.",
     "otel": "Send the spans of a run to a trace backend.",
     "worker": "Drive the runs of a store that wait.",
+    "cancel": "End a run, wherever it is driven.",
     "doctor": "Tell what a store needs, and what to do.",
     "prune": "Delete old runs that are over.",
     "mcp": "Use tools of MCP servers, or serve an agent.",
     "init": "Write a first agent, a test and a topology.",
 }
-FOLDERS: Final = {"worker": "operating.", "doctor": "operating.", "prune": "operating."}
+FOLDERS: Final = dict.fromkeys(("worker", "cancel", "doctor", "prune"), "operating.")
 """The folder of a command's module, if it is not this one."""
 MAY_BE_BLANK: Final = ("instructions", "reason")
 HELP: Final = """Agents as explicit graphs: run an agent, see it, prove it, resume it.
