@@ -217,6 +217,7 @@ async def cost(fleet: Fleet, engine: str) -> list[Row]:
     rows = fleet.asked(ROWS) - rows
     wall = max(fleet.last("ModelReplied").values()) - begins
     return [
+        row(name, "worker's CPU a turn", 1000 * cpu / turns, None, "ms"),
         row(name, "worker's CPU a turn over memory store's", cpu / turns / memory_s, most[0], "x"),
         row(name, "write-ahead log a turn", log / turns / 1000, most[1], "kB"),
         row(name, "rows inserted and updated a turn", rows / turns, most[2], ""),
