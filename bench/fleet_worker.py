@@ -72,7 +72,8 @@ class Clock:
 
 
 def _calls(name: str, times: int = 1) -> ScriptedModel:
-    call: Mapping[str, object] = {"calls": [{"name": name, "arguments": {}}]}
+    nothing: Mapping[str, object] = {}
+    call: Mapping[str, object] = {"calls": [{"name": name, "arguments": nothing}]}
     return ScriptedModel([*[call] * times, "Done."], restart=True)
 
 
