@@ -188,6 +188,8 @@ async def recovery(fleet: Fleet) -> list[Row]:
             one.send_signal(getattr(signal, f"SIG{sign}"))
             resumed = await fleet.started(runs, known)
             found.setdefault(sign, []).extend(at - known for at in resumed)
+            if sign != "STOP":
+                await one.wait()
             one = other
     return [
         row(name, "kill -9 to resumed, 95th percentile", late_of(found["KILL"]), 1.0, "s"),
@@ -215,6 +217,7 @@ async def cost(fleet: Fleet, engine: str) -> list[Row]:
     rows = fleet.asked(ROWS) - rows
     wall = max(fleet.last("ModelReplied").values()) - begins
     return [
+        row(name, "worker's CPU a turn", 1000 * cpu / turns, None, "ms"),
         row(name, "worker's CPU a turn over memory store's", cpu / turns / memory_s, most[0], "x"),
         row(name, "write-ahead log a turn", log / turns / 1000, most[1], "kB"),
         row(name, "rows inserted and updated a turn", rows / turns, most[2], ""),

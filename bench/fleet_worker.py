@@ -22,7 +22,8 @@ from graphloop.workers import Worker
 __all__ = ["AGENTS", "LATE_S", "PIECES", "TURNS"]
 
 TURNS: Final = 5
-LATE_S: Final = 1.0
+LATE_S: Final = 30.0
+"""All runs are parked by then, also on a busy machine."""
 PIECES: Final = 60
 PIECE_S: Final = 0.05
 FOR_EVER_S: Final = 3600.0
@@ -71,7 +72,8 @@ class Clock:
 
 
 def _calls(name: str, times: int = 1) -> ScriptedModel:
-    call: Mapping[str, object] = {"calls": [{"name": name, "arguments": {}}]}
+    nothing: Mapping[str, object] = {}
+    call: Mapping[str, object] = {"calls": [{"name": name, "arguments": nothing}]}
     return ScriptedModel([*[call] * times, "Done."], restart=True)
 
 

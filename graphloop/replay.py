@@ -79,7 +79,7 @@ def _step_or_explain(graph: NodeGraph[S], run: Run[S], event: Event, number: int
     except IllegalEvent as error:
         raise IllegalEvent(
             f"event {number} of the journal does not fit graph {graph.name!r}: {error}. The graph, "
-            "or a rule of its gates, has changed since. Fix: take the run up with the code that it "
+            "or a rule of its gates, has changed since. Fix: resume the run with the code that it "
             "began with."
         ) from error
 

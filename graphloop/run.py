@@ -49,8 +49,7 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 BLOCK = 32
-
-new: Final = object.__new__
+new: Final = object.__new__  # Looked up once, because each append makes a history.
 
 
 @final
@@ -84,7 +83,7 @@ class History(Sequence[T], Generic[T]):
             more = History(tail)
             blocks = blocks.extend(tuple(more._blocks or ())) if blocks else more._blocks
             tail = more._tail
-        longer: History[T] = new(History)
+        longer = new(type(self))
         longer._blocks, longer._tail, longer._size = blocks, tail, self._size + len(items)
         return longer
 

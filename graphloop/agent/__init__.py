@@ -11,7 +11,7 @@ from ..lazy import front_door
 from .agent import Agent
 from .answers import Answers, approval_from, path_key
 from .bindings import Bindings, asks_model, carried_by, functions_named
-from .child_runs import graph_of
+from .child_runs import ChildOpener, graph_of
 from .final_answer import FINAL_ANSWER, NOT_TAKEN, answers_of, json_output, output_from
 from .graph import Graph
 from .graph_checks import refuse_idle_gate
@@ -34,7 +34,7 @@ from .result import RunResult
 from .runs import Runs, StoreInput
 from .stored_runs import StoredRuns
 from .stream import RunStream
-from .sub_agents import AgentPlan, AgentTool, Brief, NamedAgent, Opener, Plan
+from .sub_agents import AgentPlan, AgentTool, Brief, NamedAgent, Plan
 from .terms import RunTerms
 from .tool_runner import ToolRunner
 
@@ -65,6 +65,7 @@ __all__ = [
     "CallOptions",
     "Chat",
     "ChatOptions",
+    "ChildOpener",
     "EveryAgentOption",
     "Graph",
     "GraphOptions",
@@ -74,7 +75,6 @@ __all__ = [
     "ModelSettings",
     "NamedAgent",
     "ObjectResult",
-    "Opener",
     "PendingTurn",
     "Plan",
     "ResumeInput",

@@ -73,7 +73,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
     ) -> None:
         self.model = model
         self.name = options.get("name", "agent")
-        named = {"output_type": output_type, "deps_type": deps_type}
+        named: dict[str, object] = {"output_type": output_type, "deps_type": deps_type}
         given = {**options, **{name: kind for name, kind in named.items() if kind is not None}}
         self.graph, self._terms, self._options = agent_terms(model, cast("EveryAgentOption", given))
 

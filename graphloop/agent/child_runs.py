@@ -26,7 +26,7 @@ from .answers import approver_below
 from .inherited_limits import beyond_watch, gates_below, setup_below
 from .options import Options
 from .resources import AgentResources
-from .sub_agents import AgentTool, Brief, Opener, Plan
+from .sub_agents import AgentTool, Brief, Plan
 from .terms import RunTerms
 
 __all__ = ["ChildOpener", "as_agent_tool", "attach_metadata", "graph_of", "output_types"]
@@ -178,33 +178,9 @@ def attach_metadata(graph: NodeGraph[Any], resources: AgentResources) -> None:
     graph.surroundings = _surroundings(graph, resources, resources.children)
 
 
-def graph_of(opener: Opener) -> NodeGraph[Any] | None:
-    """Return an opener's graph with metadata; None for an opener class of another library."""
-    if not isinstance(opener, ChildOpener):
-        return None
-    # isinstance cannot tell the type of the state.
-    return _with_metadata(opener.terms)  # pyright: ignore[reportUnknownArgumentType, reportUnknownMemberType]
-
-
-def output_types(plans: Mapping[str, Plan]) -> dict[str, object]:
-    """Return the types of agents' answers by name: `str` for a text, `Any` if it is unknown."""
-    return {name: _output_type(plan.opener) for name, plan in plans.items()}
-
-
-def _output_type(opener: Opener) -> object:
-    if not isinstance(opener, ChildOpener):
-        return Any
-    # isinstance cannot tell the type of the state.
-    terms: RunTerms[Any] = opener.terms  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    if terms.final is not None:
-        return terms.final.kind
-    # A graph's table decides what its answer is, and so does a tool that ends an agent's run.
-    is_text = terms.recast is not None and not any(tool.ends for tool in terms.setup.tools)
-    return str if is_text else Any
-
-
-def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
-    """Return a copy of the terms' graph with metadata; the graph itself if nothing is missing."""
+def graph_of(opener: ChildOpener[Any]) -> NodeGraph[Any]:
+    """Return a copy of an opener's graph with metadata; the graph itself if nothing is missing."""
+    terms = opener.terms
     graph, resources, known = terms.graph, terms.resources, terms.graph.surroundings
     # Agents that nodes carry are listed in the contracts of these nodes.
     more = {
@@ -219,6 +195,19 @@ def _with_metadata(terms: RunTerms[Any]) -> NodeGraph[Any]:
     return copied
 
 
+def output_types(plans: Mapping[str, Plan]) -> dict[str, object]:
+    """Return the types of agents' answers by name: `str` for a text, `Any` if it is unknown."""
+    return {name: _output_type(plan.opener.terms) for name, plan in plans.items()}
+
+
+def _output_type(terms: RunTerms[Any]) -> object:
+    if terms.final is not None:
+        return terms.final.kind
+    # A graph's table decides what its answer is, and so does a tool that ends an agent's run.
+    is_text = terms.recast is not None and not any(tool.ends for tool in terms.setup.tools)
+    return str if is_text else Any
+
+
 def _surroundings(
     graph: NodeGraph[Any], resources: AgentResources, plans: Mapping[str, Plan]
 ) -> Surroundings:
@@ -229,16 +218,12 @@ def _surroundings(
     tools = {name: plan for name, plan in called.items() if isinstance(plan, AgentTool)}
     return Surroundings(
         resources.callable_names,
-        {**_graph_by_plan(plans), **known.agents},
+        {**{name: graph_of(plan.opener) for name, plan in plans.items()}, **known.agents},
         known.called.union(called),
         known.handoffs | {name for name, tool in tools.items() if tool.takes_over},
         known.placed | {name for name, tool in tools.items() if tool.place == "anywhere"},
         {**known.options, **resources.run_options},
     )
-
-
-def _graph_by_plan(plans: Mapping[str, Plan]) -> dict[str, NodeGraph[Any] | None]:
-    return {name: graph_of(plan.opener) for name, plan in plans.items()}
 
 
 def _price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:

@@ -266,7 +266,7 @@ def for_call(
         takes = ConversationInput if attended else QuestionInput
         reject_unknown_options(question, takes, "a run")
     reject_unknown_options(asked, takes, "a run")
-    return terms.for_call(given), cast("QuestionInput[Any]", asked)
+    return terms.with_options(given), cast("QuestionInput[Any]", asked)
 
 
 @contextmanager
@@ -297,7 +297,7 @@ def _for_resume(
         )
     given = {name: asked.pop(name) for name in RESUME_OPTIONS if name in asked}
     reject_unknown_options(asked, ResumeInput, "a resume")
-    return terms.for_call(given), cast("AnswersInput[Any]", asked)
+    return terms.with_options(given), cast("AnswersInput[Any]", asked)
 
 
 def _read_input(

@@ -77,15 +77,12 @@ class RunStream(Generic[OutputT_co, S]):
     @property
     def full_stream(self) -> AsyncIterator[Part]:
         """All parts from the first to `finish` or `error`; iterating it never raises."""
-        return self._deltas_directly()
+        return self._read_parts()
 
     @property
     def text_stream(self) -> AsyncIterator[str]:
-        """The text deltas of all turns; a retried turn (`step-retry`) gives its text again.
-
-        Raises: the error of `result`, after the last delta.
-        """
-        return texts_of(self._deltas_directly())
+        """The text deltas of all turns, then the error of `result`; a retried turn repeats its own."""
+        return texts_of(self._read_parts())
 
     @property
     def object_stream(self) -> AsyncIterator[object]:
@@ -237,7 +234,7 @@ class RunStream(Generic[OutputT_co, S]):
             if self._rests is not None:
                 self._rests.set()
 
-    async def _deltas_directly(self) -> AsyncGenerator[Part, None]:
+    async def _read_parts(self) -> AsyncGenerator[Part, None]:
         at, parts, me = 0, self._parts, object()
         while True:
             if at < len(parts):
@@ -280,7 +277,7 @@ class RunStream(Generic[OutputT_co, S]):
         return delta if is_delta(delta) else None
 
     async def _final_values(self) -> AsyncGenerator[object, None]:
-        async for part in self._deltas_directly():
+        async for part in self._read_parts():
             if isinstance(part, ObjectDelta):
                 yield part.object
         if (result := await self.result()).end_reason is EndReason.COMPLETED:

@@ -8,7 +8,7 @@ parent's remaining budget.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, final, runtime_checkable
 
@@ -18,25 +18,21 @@ from ..driver import ChildRun, Ports
 from ..effects import Place, StartRun
 from ..errors import ConfigError
 from ..events import ChildEnded
-from ..limits import ModelPrice
 from ..run import EndReason, Run
 from ..states import item_text
-from ..tools import DepsNeed, Tool
+from ..tools import Tool
 from ..values import Message, UserMessage, evolve
 
 if TYPE_CHECKING:
-    from ..proofs import Bound
-    from .final_answer import FinalAnswer
-    from .terms import SharedResources
+    # The terms of an agent's runs hold its agent tools, and an agent tool holds the terms.
+    from .child_runs import ChildOpener
 
 __all__ = [
     "AgentPlan",
     "AgentTool",
     "Brief",
-    "ChildTerms",
     "NamedAgent",
     "Nesting",
-    "Opener",
     "Place",
     "Plan",
 ]
@@ -69,60 +65,11 @@ class Nesting(Struct, frozen=True):
     called: tuple[str, ...] = ()
 
 
-class ChildTerms(Protocol):
-    """The facts about an agent's runs that a parent run needs before it starts one as a child."""
-
-    tool_names: tuple[str, ...]
-    """The names of the tools that a run of the agent, or its child runs, may call."""
-    is_signed: bool
-    """Whether approvals in a run of the agent must be signed."""
-    reply_max: int | None
-    """The most tokens that one reply may have, in a run of the agent or in its child runs."""
-    nesting: Nesting
-    """The nesting depth of the child runs of a run of the agent."""
-    to_close: tuple[SharedResources, ...]
-    """The stores and connections that runs of the agent and of its sub-agents share."""
-    final: FinalAnswer | None
-    """Reads the typed answer of such a run; None for an agent whose answer is a text."""
-    deps_needs: tuple[DepsNeed, ...]
-    """The parts of such a run that read `deps`."""
-    own_to_close: tuple[SharedResources, ...]
-    """The stores and connections of the agent, and of sub-agents made only for its runs."""
-
-    def revision(self) -> str:
-        """Return the revision of the code of such a run."""
-        ...
-
-    def bound(self, context_window: int | None = None, price: ModelPrice | None = None, /) -> Bound:
-        """Return the upper bound (model calls, tool calls, cost) of a run of the agent."""
-        ...
-
-
-class Opener(Protocol):
-    """An agent or graph that can run as a child run of another run."""
-
-    @property
-    def terms(self) -> ChildTerms:
-        """The facts about its runs that a parent run needs."""
-        ...
-
-    @property
-    def inherited_deps(self) -> tuple[DepsNeed, ...]:
-        """The parts of such a run that read the `deps` of its parent."""
-        ...
-
-    def child(
-        self, brief: Callable[[], Brief], effect: StartRun, parent: Run[Any], ports: Ports[Any]
-    ) -> ChildRun[Any]:
-        """Return the child run that an effect starts; a resumed child run does not call `brief`."""
-        ...
-
-
 class Plan(Protocol):
     """An entry of a run's `agents` or agent tools: it opens the child runs of its agent."""
 
     @property
-    def opener(self) -> Opener:
+    def opener(self) -> ChildOpener[Any]:
         """The agent or graph that runs as the child."""
         ...
 
@@ -159,7 +106,7 @@ class AgentTool(Struct, frozen=True):
     """
 
     tool: Tool[..., object]
-    opener: Opener
+    opener: ChildOpener[Any]
     takes_over: bool = False
     place: Place = "here"
 
@@ -228,7 +175,7 @@ class AgentPlan:
         return cls(agent, agent.as_sub_agent(agent.name, options or {}))
 
     @property
-    def opener(self) -> Opener:
+    def opener(self) -> ChildOpener[Any]:
         """The opener of the child runs."""
         return self.tool.opener
 

@@ -197,7 +197,7 @@ class RunTerms(Generic[S]):
         options: Options,
         resources: AgentResources,
         *,
-        callbacks: Callable[[Toolbox, object], Mapping[str, Callback[S]]] | None = None,
+        callbacks: Callable[[Toolbox, object], Mapping[str, Callback[S]]],
         own_gates: Policy | None = None,
         gates: tuple[Policy, ...] = (),
         final: FinalAnswer | None = None,
@@ -244,7 +244,7 @@ class RunTerms(Generic[S]):
         self.price, self.state_type = resources.price(), known_state_type(graph)
         readers = self.setup.budget.usd, self.setup.budget.tokens, options.on_step_finish
         self.reads_steps = bool(self.limits) or any(one is not None for one in readers)
-        calls = {} if callbacks is None else callbacks(resources.toolbox, None)
+        calls = callbacks(resources.toolbox, None)
         self.deps_needs = deps_needs(graph, calls, resources.toolbox, resources.children, options)
         self._refuses_deps = recast is not None and options.deps_type is None
         if self._refuses_deps:
@@ -257,7 +257,7 @@ class RunTerms(Generic[S]):
         vars(terms).update(changes)
         return terms
 
-    def for_call(self, given: Mapping[str, object]) -> RunTerms[S]:
+    def with_options(self, given: Mapping[str, object]) -> RunTerms[S]:
         """Return the terms of one call, with options of its own.
 
         Raises:
@@ -275,14 +275,14 @@ class RunTerms(Generic[S]):
 
     def _revision(self) -> str:
         """Return the revision of the code that runs on these terms: see `stores.revision_of`."""
-        options, calls = self.options, self._callbacks
+        options = self.options
         return stores.revision_of(
             self.graph,
             self.setup,
             options.instructions,
             options.stop_when,
             {name: given for name, given in options.given.items() if callable(given)},
-            {} if calls is None else calls(self.resources.toolbox, None),
+            self._callbacks(self.resources.toolbox, None),
             {name: plan.opener.terms.revision() for name, plan in self.resources.children.items()},
         )
 
@@ -308,7 +308,7 @@ class RunTerms(Generic[S]):
             store=store,
             models=self.resources.models,
             toolbox=toolbox,
-            callbacks={} if self._callbacks is None else self._callbacks(toolbox, deps),
+            callbacks=self._callbacks(toolbox, deps),
             approve=approve,
             children=self.resources.children,
             gates=self._gates,

@@ -39,13 +39,14 @@ COMMANDS: Final = {
     "watch": "Follow a run that another process drives.",
     "otel": "Send the spans of a run to a trace backend.",
     "worker": "Drive the runs of a store that wait.",
+    "cancel": "End a run, wherever it is driven.",
     "doctor": "Tell what a store needs, and what to do.",
     "prune": "Delete old runs that are over.",
     "mcp": "Use tools of MCP servers, or serve an agent.",
     "init": "Write a first agent, a test and a topology.",
 }
-FOLDERS: Final = {"worker": "operating.", "doctor": "operating.", "prune": "operating."}
-"""The folder of a command's module, if it is not this one."""
+OPERATING: Final = ("worker", "cancel", "doctor", "prune")
+"""The commands whose modules are in the folder `operating`."""
 MAY_BE_BLANK: Final = ("instructions", "reason")
 HELP: Final = """Agents as explicit graphs: run an agent, see it, prove it, resume it.
 
@@ -82,8 +83,9 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # noqa: ANN401 - as above
         """Return the called command and its arguments."""
         name, _, rest = super().resolve_command(ctx, args)
-        folder = f"{self.name}." if self.name in COMMANDS else FOLDERS.get(str(name), "")
-        return name, _load_command(f"{folder}{name}"), rest
+        group = "operating" if name in OPERATING else None
+        folder = self.name if self.name in COMMANDS else group
+        return name, _load_command(f"{folder}.{name}" if folder else str(name)), rest
 
 
 def _typer_settings() -> dict[str, object]:

@@ -58,7 +58,7 @@ from typing import Annotated, Any, Final, TypeAlias, cast
 import typer
 from msgspec.json import encode
 
-from ..agent import Agent, RunOptions, RunStream, RunTerms
+from ..agent import Agent, RunOptions, RunStream
 from ..errors import ConfigError
 from ..proofs import Bound, result_data
 from ..providers import Provider, resolve, usual_model
@@ -293,7 +293,6 @@ def recorded_model(
         raise ConfigError(f"--record: expected a .yaml file, found {file!r}. Fix: name one.")
     if provider is None and isinstance(loaded.ready, Agent):
         terms = loaded.ready.as_tool(name="recorded").opener.terms
-        assert isinstance(terms, RunTerms), "an agent's runs start with terms of its own"
         provider = terms.resources.models[terms.resources.label]  # With the agent's access to it.
     if provider is None:
         raise ConfigError(

@@ -241,8 +241,9 @@ class AsyncDriver(Generic[S]):
                     while type(item) in SHOWN:
                         yield item
                         item = await in_flight.more()
-                        if item is not None and recorder.asides:  # Messages come first.
-                            recorder.heard, item = [item], None
+                        if recorder.asides and type(item) not in SHOWN:  # Messages come first.
+                            recorder.heard += () if item is None else (item,)
+                            item = None
                     if item is not None:
                         await self._take(item)
             except (GeneratorExit, asyncio.CancelledError, NotDeterministic):
@@ -262,8 +263,7 @@ class AsyncDriver(Generic[S]):
         except Exception:  # The event is journaled, although the kernel or a node refuses it.
             await self._recorder.keep(refused=(event,))
             raise
-        if step.effects:
-            self.in_flight.todo.extend(self._performer.performable(step.effects, step.run))
+        self.in_flight.todo.extend(self._performer.performable(step.effects, step.run))
         if failed is not None:
             await self._recorder.keep(leaving=leaving)
             raise failed

@@ -105,26 +105,14 @@ class StopCheck(FrozenFields):
         return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Failed())
 
     def _decide(self, run: Run[S], asked: tuple[str, ...]) -> Reaction[S, StopCheckOutcome]:
-        tripped = self._reached_bounds(run)
-        if not tripped and (run.inbox.steering or not (self.conditions or asked)):
-            return Leave(run, GO)
-        conditions = [*self._met_conditions(run), *asked]
-        if not tripped and not conditions:
-            return Leave(run, GO)
-        reason = tripped[0][0] if tripped else EndReason.STOP_CONDITION
-        ending = Ending(reason, (*[name for _, name in tripped], *conditions))
-        return Leave(ended_by(run, ending), Stop())
-
-    def _reached_bounds(self, run: Run[S]) -> list[tuple[EndReason, str]]:
-        """Return every limit that the run has reached, in the fixed order of end reasons."""
+        """Leave by `Stop` with all that the run has reached, limits first, in the fixed order."""
         tripped: list[tuple[EndReason, str]] = []
         counters, setup, turn = run.counters, run.setup, run.turn
         if run.inbox.stopping is not None:
             tripped.append((EndReason.ABORTED, run.inbox.stopping or "aborted"))
         if counters.tool_errors:
-            for tool, count in counters.tool_errors.items():
-                if count >= self.max_tool_errors:
-                    tripped.append((EndReason.TOOL_ERRORS, f"tool_errors:{tool}"))
+            failing = [at for at, n in counters.tool_errors.items() if n >= self.max_tool_errors]
+            tripped += [(EndReason.TOOL_ERRORS, f"tool_errors:{tool}") for tool in failing]
         if counters.denials >= self.max_denials:
             tripped.append((EndReason.DENIALS, "denials"))
         most = setup.max_steps or self.max_steps
@@ -137,11 +125,12 @@ class StopCheck(FrozenFields):
             tripped += [(EndReason.BUDGET, limit) for limit in limits]
         if counters.pauses > self.max_pauses:
             tripped.append((EndReason.MAX_PAUSES, "max_pauses"))
-        return tripped
-
-    def _met_conditions(self, run: Run[S]) -> list[str]:
-        """Return the names of the stop conditions that hold."""
-        if not self.conditions:
-            return []
-        info = StopInfo.of(run)
-        return [condition.name for condition in self.conditions if condition.holds(info)]
+        names = asked
+        if self.conditions and (tripped or not run.inbox.steering):
+            info = StopInfo.of(run)
+            names = (*[one.name for one in self.conditions if one.holds(info)], *asked)
+        if not tripped and (not names or run.inbox.steering):
+            return Leave(run, GO)
+        reason = tripped[0][0] if tripped else EndReason.STOP_CONDITION
+        ending = Ending(reason, (*[name for _, name in tripped], *names))
+        return Leave(ended_by(run, ending), Stop())

@@ -20,10 +20,10 @@ from typing_extensions import TypeVar
 from ..agent import (
     Agent,
     Bindings,
+    ChildOpener,
     Graph,
     MessageInput,
     Model,
-    Opener,
     RunOptions,
     check_gate,
     graph_of,
@@ -312,7 +312,7 @@ def _opener_of(
     state: Callable[[Any], Any] | None,
     deps: Callable[[Any], object] | None,
     options: RunOptions[Any] | None,
-) -> tuple[Opener, NodeGraph[Any]]:
+) -> tuple[ChildOpener[Any], NodeGraph[Any]]:
     # `as_tool` requires a name; "child" is never shown, because the node's name is used.
     if isinstance(child, Agent):
         return child.as_tool(name="child", deps=deps).opener, child.graph
@@ -327,7 +327,7 @@ def _opener_of(
             raise ConfigError(f"`{option}` has a place of its own: sub_graph(…, {option}=…)")
     tool = child.as_tool(None, model=model, description="", name="child", deps=deps, **run_options)
     opener = tool.opener
-    return opener, graph_of(opener) or child
+    return opener, graph_of(opener)
 
 
 def _first_annotation(function: Callable[..., object]) -> object:

@@ -12,7 +12,7 @@ from typing import Any, Generic, cast, final
 
 from typing_extensions import TypeVar
 
-from ..agent import Brief, MessageInput, Opener, answers_of, messages_of, output_from
+from ..agent import Brief, ChildOpener, MessageInput, answers_of, messages_of, output_from
 from ..driver import ChildRun, Ports
 from ..effects import StartRun
 from ..errors import ConfigError
@@ -81,7 +81,7 @@ class SubPlan:
     """
 
     name: str
-    opener: Opener
+    opener: ChildOpener[Any]
     prompt: str | Callable[[Any], str | Sequence[MessageInput]] | None = None
     state: Callable[[Any], object] | None = None
     output: Callable[[Any, ChildResult[Any, Any]], object] | None = None

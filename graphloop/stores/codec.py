@@ -121,7 +121,9 @@ class Codec:
             return self._encoder.encode(_Line(SCHEMA_VERSION, seq, self._without_state(event)))
         except UnicodeEncodeError:
             # Servers may send half of a surrogate pair; the `json` module escapes it.
-            plain = _changed(event, lambda state: cast("object", json.loads(_encode_state(state))))
+            plain = _with_state(
+                event, lambda state: cast("object", json.loads(_encode_state(state)))
+            )
             line = to_builtins(_Line(SCHEMA_VERSION, seq, plain))
             return json.dumps(line, separators=(",", ":")).encode()
 
@@ -182,7 +184,7 @@ class Codec:
             StoreError: the state cannot be converted to this graph's state type.
         """
         try:
-            return _changed(event, self._check_state)
+            return _with_state(event, self._check_state)
         except pydantic.ValidationError as error:
             raise _not_ours(error) from error
 
@@ -228,12 +230,12 @@ class Codec:
 
     def _without_state(self, event: Event) -> Event:
         """Return the event with its state encoded as raw JSON by pydantic."""
-        return _changed(event, lambda state: Raw(_encode_state(state)))
+        return _with_state(event, lambda state: Raw(_encode_state(state)))
 
     def _with_state(self, event: Event) -> Event:
         """Return the event with its state converted from plain JSON values to the state type."""
         # Through JSON text, because a strict model accepts a list as a tuple only from JSON.
-        return _changed(event, lambda state: self._decode_state(self._encoder.encode(state)))
+        return _with_state(event, lambda state: self._decode_state(self._encoder.encode(state)))
 
 
 def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
@@ -285,7 +287,7 @@ STATEFUL: Final = frozenset({Started, ChildEnded, CallbackReturned})
 """Event types that may have a state; a look at the type is faster than a pattern that fails."""
 
 
-def _changed(event: Event, change: Callable[[object], object]) -> Event:
+def _with_state(event: Event, change: Callable[[object], object]) -> Event:
     if type(event) not in STATEFUL:
         return event
     match event:

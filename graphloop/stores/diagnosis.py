@@ -203,9 +203,12 @@ def _unserved_need(begun: BegunRuns) -> Need:
 
 def _run_needs(survey: Survey) -> Iterator[Need]:
     if survey.blocked:
+        # The fix of each reason is for a person who resumes that run by hand.
+        whys = [f"{run} ({why.partition(' Fix: ')[0]})" for run, why in survey.blocked.items()]
+        count = survey.runs["blocked"]
         yield Need(
-            f"{survey.runs['blocked']} blocked, since the code of each worker that tried does not "
-            f"fit: {' '.join([f'{run_id} ({why})' for run_id, why in survey.blocked.items()])}.",
+            f"{count} {'run is' if count == 1 else 'runs are'} blocked, since the code of each "
+            f"worker that tried does not fit: {' '.join(whys)}.",
             "start a worker with the code that drove them, or copy a run up to an event that fits: "
             "graphloop fork RUN --at N.",
         )

@@ -8,7 +8,7 @@ from json import dumps
 from typing import Any, Final, Generic, TypeVar, cast, final
 from zlib import crc32
 
-from ..agent import Agent, Graph, RunTerms, ToolInput, Tools, split_tools
+from ..agent import Agent, Graph, ToolInput, Tools, split_tools
 from ..conversation import Compaction
 from ..errors import ConfigError
 from ..events import Setup
@@ -96,7 +96,6 @@ def subject_of(
         agent = furnished(subject)
         graph: NodeGraph[Any] = agent.graph
         terms = agent.as_tool(name="fuzzed").opener.terms
-        assert isinstance(terms, RunTerms), "an agent's runs start with terms of its own"
         setup, toolbox = terms.setup, terms.resources.toolbox
     else:
         graph = subject

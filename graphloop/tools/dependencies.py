@@ -101,8 +101,8 @@ def _alone(kind: object) -> object:
     """Return the type of a parameter for dependencies; `object` if it may be None, or is untold."""
     is_union = typing.get_origin(kind) in (typing.Union, types.UnionType)
     may_be_none = types.NoneType in (typing.get_args(kind) if is_union else (kind,))
-    is_untold = kind in (typing.Any, inspect.Parameter.empty) or isinstance(kind, typing.TypeVar)
-    return object if may_be_none or is_untold else kind
+    is_untold = kind is typing.Any or kind is inspect.Parameter.empty
+    return object if may_be_none or is_untold or isinstance(kind, typing.TypeVar) else kind
 
 
 def _names_known_to(function: Callable[..., object]) -> dict[str, object]:

@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from ..agent import StoredRuns, StoreInput, approval_from
 from ..errors import ConfigError
-from ..events import ChildEnded, Event, ModelReplied
+from ..events import ChildEnded, Event, ModelReplied, Resumed
 from ..policy import Approval, decline
 from ..stores import (
     OVER,
@@ -245,6 +245,8 @@ class Client:
                 found, is_over = await self._events_since(run_id, after)
                 for one in found:
                     after = one.seq
+                    if isinstance(one.event, Resumed):  # In a worker that may not know of us.
+                        follow_at = 0.0
                     yield one
                 if is_over:
                     return

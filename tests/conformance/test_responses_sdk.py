@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import pytest
 from openai import (
-    APIStatusError,
     AsyncOpenAI,
-    AuthenticationError,
-    InternalServerError,
-    RateLimitError,
 )
 from openai.types.responses import (
     Response,
@@ -20,19 +15,18 @@ from openai.types.responses import (
     ResponseStreamEvent,
     ToolParam,
 )
-from pydantic import BaseModel, ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
-from graphloop.errors import AuthenticationFailed, Overloaded, ProviderError, RateLimited
 from graphloop.providers.openai_responses.server_tools import (
     openai_code_interpreter,
     openai_file_search,
     openai_image_generation,
     openai_web_search,
 )
-from graphloop.values import ModelRequest, OutputSpec, ToolResult, ToolSpec, UserMessage
+from graphloop.values import ModelRequest, ToolResult, ToolSpec, UserMessage
 from tests.responses_talk import ITEMS, RESPONSES, WIRE, body, stream
 from tests.transcripts import decoded
-from tests.wire_server import Answer, WireServer, json_answer
+from tests.wire_server import Answer, WireServer
 
 EVENTS: TypeAdapter[Any] = TypeAdapter(ResponseStreamEvent)
 INPUT: TypeAdapter[Any] = TypeAdapter(ResponseInputParam)
@@ -111,54 +105,3 @@ def test_the_tools_are_those_of_the_sdk() -> None:
     sent = body(ModelRequest((UserMessage("Go."),), (function, *specs)))["tools"]
 
     assert TOOLS.dump_json(TOOLS.validate_python(sent))
-
-
-@pytest.mark.parametrize(
-    ("status", "kind", "their_error", "our_error"),
-    [
-        (401, "invalid_api_key", AuthenticationError, AuthenticationFailed),
-        (429, "rate_limit_exceeded", RateLimitError, RateLimited),
-        (500, "server_error", InternalServerError, Overloaded),
-    ],
-)
-def test_the_official_sdk_takes_a_refusal_for_the_same(
-    status: int,
-    kind: str,
-    their_error: type[APIStatusError],
-    our_error: type[ProviderError],
-) -> None:
-    """What our own tests send as an error is one to the wire's inventor, of the same class."""
-    refusal = f'{{"error":{{"message":"No.","type":"{kind}","param":null,"code":"{kind}"}}}}'
-
-    with pytest.raises(their_error) as raised:
-        asyncio.run(theirs(json_answer(status, refusal)))
-
-    ours = WIRE.error(status, refusal.encode())
-    assert (raised.value.status_code, type(ours)) == (status, our_error)
-
-
-class Answered(BaseModel):
-    """An answer."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    city: str
-    degrees: list[float]
-
-
-async def test_the_form_of_an_answer_is_what_the_official_sdk_sends() -> None:
-    """A pydantic model as the SDK's own helper sends it, strict, field for field."""
-
-    output = OutputSpec("Answered", json.dumps(Answered.model_json_schema()))
-    ours = body(ModelRequest((UserMessage("Hi"),), output=output))
-
-    async with (
-        WireServer([Answer([RESPONSES["text"]])]) as server,
-        AsyncOpenAI(base_url=server.url, api_key="k", max_retries=0) as client,
-        client.responses.stream(model="m", input="Hi", text_format=Answered) as events,
-    ):
-        async for event in events:
-            if event.type == "response.created":
-                break
-    expected = json.loads(server.requests[0].body)
-    assert ours["text"] == expected["text"]

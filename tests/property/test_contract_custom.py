@@ -161,32 +161,6 @@ def test_other_tasks_have_their_turn_beside_a_run_that_never_waits(
     assert ticks >= 2 * 5  # After the calls are checked, and after they have run.
 
 
-def test_other_tasks_have_their_turn_beside_a_model_that_never_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """A model of this process may talk for long, and then nothing awaits anything."""
-    monkeypatch.setattr(in_flight, "SHARE_S", -1.0)  # As if every delta had taken long.
-
-    async def scenario() -> tuple[int, int]:
-        ticks, heard, loop = 0, 0, asyncio.get_running_loop()
-
-        def tick() -> None:
-            nonlocal ticks
-            ticks += 1
-            loop.call_soon(tick)
-
-        loop.call_soon(tick)
-        words: Entry = {"text": "a b c d e", "deltas": ["a ", "b ", "c ", "d ", "e"]}
-        async for _ in Agent(ScriptedModel([words])).stream("go").text_stream:
-            heard += 1
-        return ticks, heard
-
-    ticks, heard = asyncio.run(scenario())
-
-    assert 5 == heard
-    assert ticks >= 5
-
-
 async def test_a_graph_s_parked_run_is_resumed_by_its_id(tmp_path: object) -> None:
     """A topology of one's own waits for people like the standard one."""
 

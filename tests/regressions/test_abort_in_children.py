@@ -7,7 +7,7 @@ event ahead of its run: the run could not be cancelled any more, and the stop wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeAlias
 
@@ -16,12 +16,12 @@ import pytest
 from graphloop import Agent, EndReason
 from graphloop.events import Cancelled, Event, ModelReplied, Started
 from graphloop.replay import replay
-from graphloop.stores.base import Ask, Posted, ReleaseStatus
 from graphloop.stores.memory import MemoryStore
 from graphloop.stores.sqlite.store import SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import Usage
 from tests.agent_tree import Ledger, Plans, batch, tree
+from tests.mortal_store import Fate, MortalSqliteStore, MortalStore
 from tests.regressions.worlds import paired
 from tests.sizes import NIGHTLY
 
@@ -35,7 +35,7 @@ TURNS_TO_BE_HEARD = 20
 """After how many turns of the event loop a cancellation has reached every task of a run."""
 
 
-class SlowStore:
+class SlowStore(MortalStore):
     """Calls `stop` in the middle of the n-th append of a child, which ends once that was heard.
 
     Args:
@@ -45,7 +45,7 @@ class SlowStore:
     """
 
     def __init__(self, disk: Disk, moment: int, *, kept: bool) -> None:
-        self.disk = disk
+        super().__init__(disk, Fate())
         self.appends = 0
         self.stop: Callable[[], Awaitable[None]] | None = None
         self.before: Callable[[str, Event], Awaitable[None]] | None = None
@@ -78,50 +78,9 @@ class SlowStore:
         heard.set()
         await stop
 
-    async def append_all(self, journals: Mapping[str, Sequence[Event]]) -> None:
-        """Keep whole journals."""
-        await self.disk.append_all(journals)
 
-    async def load(self, run_id: str) -> Sequence[Event]:
-        """Return a journal."""
-        return await self.disk.load(run_id)
-
-    async def runs(self) -> Sequence[str]:
-        """Return all ids."""
-        return await self.disk.runs()
-
-    async def post(self, run_id: str, key: str, signal_id: str, data: str) -> Posted:
-        """Keep an answer."""
-        return await self.disk.post(run_id, key, signal_id, data)
-
-    async def posted(self, run_id: str) -> Mapping[str, str]:
-        """Return the answers."""
-        return await self.disk.posted(run_id)
-
-
-class SlowSqliteStore(SlowStore):
+class SlowSqliteStore(SlowStore, MortalSqliteStore):
     """The same over a database, with its leases."""
-
-    def __init__(self, disk: SqliteStore, moment: int, *, kept: bool) -> None:
-        super().__init__(disk, moment, kept=kept)
-        self._leases = disk
-
-    async def claim(self, run_id: str) -> None:
-        """Claim a run."""
-        await self._leases.claim(run_id)
-
-    async def release(
-        self,
-        run_id: str,
-        status: ReleaseStatus | None,
-        asks: Sequence[Ask],
-        *,
-        seen: int = 0,
-        wake_s: float | None = None,
-        ending: str = "",
-    ) -> None:
-        """Release a run."""
-        await self._leases.release(run_id, status, asks, seen=seen, wake_s=wake_s, ending=ending)
 
 
 def slowed(disk: Disk, moment: int, *, kept: bool) -> SlowStore:

@@ -132,7 +132,7 @@ LIST: Final = re.compile(r"= ANY\((:\w+)\)")
 class SqliteLink(sqlite3.Connection):
     """A connection to the database, with the functions that shared statements and views call."""
 
-    is_again: Final = False
+    is_again = False
 
     def ask(self, statement: str, **given: object) -> sqlite3.Cursor:
         """Execute a shared statement with these values."""
@@ -290,8 +290,12 @@ def _connect(path: Path, clock: Clock, mode: str = "mode=rw") -> SqliteLink:
 def _with_functions(connection: SqliteLink, clock: Clock) -> SqliteLink:
     connection.create_function("now_s", 0, clock)
     connection.create_function("is_dead", 1, is_dead)
-    connection.create_function("strpos", 2, lambda text, part: text.find(part) + 1)
+    connection.create_function("strpos", 2, _strpos)
     return connection
+
+
+def _strpos(text: str, part: str) -> int:
+    return text.find(part) + 1
 
 
 def _set_up(connection: SqliteLink, path: Path, durability: Durability) -> None:

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias, final
 
 from ...errors import GraphloopError, StoreError
 from ..database.claims import Holder, LapsedClaim, give_back
-from ..database.jobs import Job, settle
+from ..database.jobs import Asking, Job, settle
 from ..file_lock import FileLock
 from ..rows import Addition
 from . import journal
@@ -191,6 +191,7 @@ class Writer:
             return []
         jobs: list[Queued] = [Job(partial(renew, holder=self._holder))]
         for run_id, left in self._holder.left.items():
+            asks: Callable[[SqliteLink], Asking[bool]]
             asks = partial(give_back, holder=self._holder, run_id=run_id, left=left)
             jobs.append(Job(None, partial(self._written, run_id, left), asks=asks))
         return jobs

@@ -71,9 +71,12 @@ def test_a_call_with_the_same_limit_of_turns_builds_no_graph() -> None:
     own = agent._terms  # pyright: ignore[reportPrivateUsage]
 
     for given in ({"instructions": "For Ada.", "seed": 1}, {"model": ScriptedModel(())}):
-        assert own.for_call(given).graph is agent.graph
-        assert own.for_call(given).resources.toolbox is own.resources.toolbox
-    limited, seeded = own.for_call({"max_steps": 3}), own.for_call({"max_steps": 3, "seed": 1})
+        assert own.with_options(given).graph is agent.graph
+        assert own.with_options(given).resources.toolbox is own.resources.toolbox
+    limited, seeded = (
+        own.with_options({"max_steps": 3}),
+        own.with_options({"max_steps": 3, "seed": 1}),
+    )
     assert limited.graph is seeded.graph
 
 

@@ -347,6 +347,13 @@ def reads_perhaps_missing(deps: object) -> str:
 reads_perhaps_missing.__annotations__["deps"] = "Missing | None"
 
 
+def reads_untold(deps: object) -> str:
+    return "Be kind."
+
+
+del reads_untold.__annotations__["deps"]
+
+
 def of_all(*parts: Desk) -> str:
     return "Be kind."
 
@@ -399,10 +406,10 @@ def test_a_graph_whose_gate_reads_deps_does_not_start_without_them() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        *[
-            {"instructions": said}
-            for said in (reads_perhaps, reads_perhaps_missing, of_all, lambda deps: "Be kind.")
-        ],
+        {"instructions": reads_perhaps},
+        {"instructions": reads_perhaps_missing},
+        {"instructions": reads_untold},
+        {"instructions": of_all},
         {"on_step_finish": hears},
     ],
 )

@@ -129,11 +129,15 @@ async def test_a_deaf_model_does_not_keep_its_reader_from_being_cancelled() -> N
     assert stream.failed
 
 
+@pytest.mark.parametrize("limit_s", [None, DEADLINE_S], ids=["reader asks", "driver asks"])
 @pytest.mark.parametrize("told", ["abort", "abort after the step", "steer"])
-async def test_a_caller_is_heard_while_the_model_talks(told: str) -> None:
-    """The reader leaves the model to the driver, which knows what to do."""
+async def test_a_caller_is_heard_while_the_model_talks(told: str, limit_s: float | None) -> None:
+    """The reader leaves the model to the driver, which knows what to do.
+
+    With a time limit of a turn, the driver itself waits for each delta.
+    """
     model = Talker()
-    stream = Agent(model).stream("go")
+    stream = Agent(model, step_timeout_s=limit_s).stream("go")
     async with asyncio.timeout(DEADLINE_S):
         reader = asyncio.create_task(read(stream))
         await model.waits.wait()
@@ -171,10 +175,9 @@ async def test_a_reader_may_change_its_task_between_two_deltas() -> None:
     assert "onetwo" == result.partial_text
 
 
-@pytest.mark.parametrize("shown", [True, False], ids=["full_stream", "generate"])
+@pytest.mark.parametrize(("way", "turns"), [("full", 3), ("text", 5), ("generate", 3)])
 async def test_other_tasks_have_their_turn_beside_a_model_that_never_waits(
-    monkeypatch: pytest.MonkeyPatch,
-    shown: bool,
+    monkeypatch: pytest.MonkeyPatch, way: str, turns: int
 ) -> None:
     """A model may talk for long without waiting, also to a caller who waits for the result."""
     monkeypatch.setattr(in_flight, "SHARE_S", -1.0)  # As if every delta had taken long.
@@ -188,11 +191,16 @@ async def test_other_tasks_have_their_turn_beside_a_model_that_never_waits(
     loop.call_soon(tick)
     words: Entry = {"text": "a b c d e", "deltas": ["a ", "b ", "c ", "d ", "e"]}
     agent = Agent(ScriptedModel([words]))
-    parts = await read(agent.stream("go")) if shown else []
-    text = "".join(texts(parts)) if shown else (await agent.generate("go")).text
+    match way:
+        case "full":
+            said = texts(await read(agent.stream("go")))
+        case "text":
+            said = [text async for text in agent.stream("go").text_stream]
+        case _:
+            said = [(await agent.generate("go")).text]
 
-    assert "a b c d e" == text
-    assert ticks >= 3
+    assert "a b c d e" == "".join(said)
+    assert ticks >= turns
 
 
 @final

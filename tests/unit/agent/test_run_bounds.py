@@ -6,8 +6,7 @@ import asyncio
 
 import pytest
 
-from graphloop import END, Agent, Graph, agent_tool, budget
-from graphloop.agent.child_runs import graph_of
+from graphloop import END, Agent, Graph, budget
 from graphloop.agent.sub_agents import AgentTool
 from graphloop.own_nodes import sub_graph
 from graphloop.proofs.bounds import bound
@@ -190,23 +189,3 @@ def test_a_comparison_shows_changes_in_a_file_s_agent() -> None:
     assert found.weaker
     assert "in the agent 'worker':" in str(found)
     assert "`execute` becomes reachable without `gate`" in str(found)
-
-
-MODEL = ScriptedModel(())
-
-
-def test_nothing_is_proven_of_a_foreign_opener() -> None:
-    ours = agent_tool(MODEL, name="odd", description="Is odd.")
-
-    class Odd:
-        """Begins what it likes."""
-
-        def __getattr__(self, name: str) -> object:
-            return getattr(ours.opener, name)
-
-    odd = AgentTool(ours.tool, Odd())  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    report = Agent(MODEL, tools=[odd]).graph.check()
-
-    assert graph_of(odd.opener) is None
-    assert {"GL2", "GL3", "GL4", "GL9"} <= {one.code for one in report.unknown}
-    assert all("'odd'" in one.reason for one in report.unknown if one.code != "GL12")

@@ -16,6 +16,7 @@ from unittest.mock import patch
 
 from graphloop.cli import main
 from tests import forked
+from tests.strategies import wrong
 from tests.warm_python import warm_python
 
 ROOT = Path(__file__).parents[3]
@@ -46,13 +47,17 @@ def printed(*arguments: str | Path, encoding: str, cwd: Path = ROOT) -> bytes:
 
 
 def graphloop(
-    *arguments: str | Path, cwd: Path = ROOT, variables: Mapping[str, str] = NO_VARIABLES
+    *arguments: str | Path,
+    cwd: Path = ROOT,
+    variables: Mapping[str, str] = NO_VARIABLES,
+    missing: str = "",
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command in its own process, without a terminal."""
+    """Run a command in its own process, without a terminal; `missing` is a module not found."""
     words, surroundings = [*map(str, arguments)], {**environment(), **variables}
     with TemporaryFile() as out, TemporaryFile() as err, Path(os.devnull).open() as nothing:
         streams = nothing.fileno(), out.fileno(), err.fileno()
-        process = forked.started(partial(run_command, words), cwd, surroundings, streams)
+        work = partial(run_command, words, missing)
+        process = forked.started(work, cwd, surroundings, streams)
         process.join()
         for file in (out, err):
             file.seek(0)
@@ -61,8 +66,11 @@ def graphloop(
         return subprocess.CompletedProcess(words, process.exitcode, said, complained)
 
 
-def run_command(words: list[str]) -> None:
+def run_command(words: list[str], missing: str = "") -> None:
     """Be the process of a command."""
+    if missing:
+        # For Python's imports, a module that is None is not installed.
+        sys.modules[missing] = wrong(None)
     sys.argv = ["graphloop", *words]
     main()
 

@@ -28,7 +28,19 @@ from tests.unit.cli.pay_desk import parked
 HEAVY = ("rich", "yaml", "httpx", "fpdf", "graphloop.agent.agent")
 FIRST = ("run", "draw", "check", "diff", "fuzz", "schema")
 LATER = ("resume", "replay", "fork", "watch", "otel")
-COMMANDS = (*FIRST, "models", "runs", "approve", *LATER, "worker", "doctor", "prune", "mcp", "init")
+COMMANDS = (
+    *FIRST,
+    "models",
+    "runs",
+    "approve",
+    *LATER,
+    "worker",
+    "cancel",
+    "doctor",
+    "prune",
+    "mcp",
+    "init",
+)
 OF_MCP = tuple(f"mcp {command}" for command in MCP_COMMANDS)
 LOADING = (*FIRST, *LATER, "worker", *OF_MCP)
 

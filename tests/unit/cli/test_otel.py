@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from graphloop.cli.errors import Status
-from tests.unit.cli.command_line import STORE, environment, graphloop, here, refused, shown
+from tests.unit.cli.command_line import STORE, graphloop, here, refused, shown
 from tests.unit.cli.pay_desk import parked, run_ids
 from tests.wire_server import Answer, WireServer
 
@@ -30,12 +29,6 @@ invoke_agent desk · resumed · completed · 30 tokens in, 9 out
 │       ├── execute_tool pay
 │       └── chat pay · 10 tokens in, 3 out
 └── chat payer · 10 tokens in, 1 out
-"""
-BLOCKED = """
-import sys
-sys.modules["opentelemetry{part}"] = None
-from graphloop.cli import main
-main()
 """
 JSON_EXPORTER = """
 from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
@@ -69,17 +62,6 @@ def exporters(pay_desk: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (about.parent / "json_exporter.py").write_text(JSON_EXPORTER, encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(about.parent), *sys.path])
     return pay_desk / "spans.jsonl"
-
-
-def blocked(part: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run a command in a process that finds no OpenTelemetry, or no part of it."""
-    return subprocess.run(
-        [sys.executable, "-c", BLOCKED.format(part=part), *arguments],
-        env=environment(),
-        capture_output=True,
-        encoding="utf-8",
-        check=False,
-    )
 
 
 def test_the_spans_of_a_run_and_its_children_are_printed_as_a_tree() -> None:
@@ -156,12 +138,12 @@ def test_a_missing_package_is_named(part: str) -> None:
     """The help needs no package, because it says how to get one."""
     run_id = parked()
 
-    done = blocked(part, "otel", run_id, *STORE)
+    done = graphloop("otel", run_id, *STORE, cwd=Path.cwd(), missing=f"opentelemetry{part}")
 
     assert (Status.USAGE, "") == (done.returncode, done.stdout)
     assert "needs opentelemetry.sdk" in done.stderr
     assert "which is not installed. Fix: pip install 'graphloop[otel]' opentele" in done.stderr
-    assert Status.OK == blocked(part, "otel", "--help").returncode
+    assert Status.OK == graphloop("otel", "--help", missing=f"opentelemetry{part}").returncode
 
 
 def test_wrong_surroundings_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

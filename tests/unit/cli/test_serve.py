@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 
 from mcp import Client, StdioServerParameters
 from mcp_types import TextContent
 
-from tests.unit.cli.command_line import ROOT, refused
+from tests.unit.cli.command_line import ROOT, graphloop, refused
 
 WEATHER = str(ROOT / "examples/weather")
 
@@ -37,14 +36,7 @@ def test_a_graph_is_no_agent() -> None:
 
 def test_a_missing_extra_is_named() -> None:
     """A plain install has no server, and says what to install."""
-    code = (
-        "import sys; sys.modules['mcp_types'] = None\n"
-        "from graphloop.cli import main\n"
-        f"sys.argv = ['graphloop', 'mcp', 'serve', {WEATHER!r}]; main()"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
-    )
+    done = graphloop("mcp", "serve", WEATHER, missing="mcp_types")
 
     assert done.returncode == 2
     assert "Fix: pip install 'graphloop[mcp]'" in done.stderr

@@ -48,8 +48,8 @@ def test_a_store_that_is_well_needs_no_person() -> None:
             "1 run waits for a driver of 'desk', the first for 1 min: no worker is live.",
         ),
         (
-            {"runs": {"blocked": 1}, "blocked": {"a": "no tool"}},
-            "1 blocked, since the code of each worker that tried does not fit: a (no tool).",
+            {"runs": {"blocked": 1}, "blocked": {"a": "no tool Fix: give it"}},
+            "1 run is blocked, since the code of each worker that tried does not fit: a (no tool).",
         ),
         ({"orphans": ("a/c0",)}, "child runs without their root run: a/c0."),
         ({"now": 4600.0}, "the clock of this machine is 1 h behind the store's"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import pytest
 
@@ -24,24 +23,11 @@ from graphloop.testing import ScriptedModel
 from graphloop.values import Message, Usage
 from graphloop.workers import Client, Worker
 from tests.planned_model import Line, PlannedModel, call
-from tests.postgres_server import database
 from tests.strategies import wrong
 
 Shared = MemoryStore | SqliteStore | PostgresStore
 Open = Callable[[], Shared]
 DRIVEN_MAX = 60
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Return a way to open the same store, as another process would."""
-    if request.param == "memory":
-        store = MemoryStore()
-        return lambda: store
-    if request.param == "postgres":
-        dsn = database(request.getfixturevalue("postgres"))
-        return lambda: PostgresStore(dsn)
-    return lambda: SqliteStore(tmp_path / "runs.db", durability="process")
 
 
 PLAN: Mapping[str, list[Line]] = {

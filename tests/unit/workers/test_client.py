@@ -18,25 +18,12 @@ from graphloop.stores.postgres import PostgresStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import UserMessage
 from graphloop.workers import Client, Worker
-from tests.postgres_server import database
 
 Shared = MemoryStore | SqliteStore | PostgresStore
 Open = Callable[[], Shared]
 PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
 PAYS_TWICE = {"calls": [{"name": "pay", "arguments": {"amount": each}} for each in (5, 6)]}
 WAITS: dict[str, object] = {"calls": [{"name": "wait", "arguments": {}}]}
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Return a way to open the same store, as another process would."""
-    if request.param == "memory":
-        store = MemoryStore()
-        return lambda: store
-    if request.param == "postgres":
-        dsn = database(request.getfixturevalue("postgres"))
-        return lambda: PostgresStore(dsn)
-    return lambda: SqliteStore(tmp_path / "runs.db", durability="process")
 
 
 def replies(*texts: object) -> ScriptedModel:

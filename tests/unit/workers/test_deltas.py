@@ -15,10 +15,10 @@ from graphloop import Agent
 from graphloop.errors import ConfigError
 from graphloop.events import ModelReplied
 from graphloop.providers import StreamItem, TextDelta
-from graphloop.stores import PostgresStore
+from graphloop.stores import PostgresStore, Relays
 from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, FinishReason, ModelRequest, Reply, TextPart
-from graphloop.workers import Client, Streamed, Worker
+from graphloop.workers import Client, Streamed, Worker, client, deltas
 from tests.postgres_server import database
 from tests.unit.workers.stream_process import TURNS, agent
 from tests.warm_python import warm_python
@@ -199,6 +199,36 @@ async def test_a_child_run_has_deltas_of_its_own(
         if isinstance(event, ModelReplied)
     ]
     assert {one.seq for one in texts} == {replied}
+
+
+async def test_a_follower_that_was_there_first_gets_the_text_of_a_new_leg(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker that takes the run has not heard of it before: it is told as the leg begins."""
+    dsn, heard, asked = database(postgres), asyncio.Event(), asyncio.Event()
+
+    async def follow(store: Relays, run_id: str) -> None:
+        await deltas.follow(store, run_id)
+        asked.set()
+
+    monkeypatch.setattr(client, "FOLLOWED_S", 3600.0)
+    monkeypatch.setattr(client, "follow", follow)
+    speaker = Agent(Speaker(heard, "word "), name="speaker")
+    run_id = await speaker.runs(dsn).submit("Speak.")
+
+    async def read() -> None:
+        async with Client(dsn, poll_s=0.05) as follower:
+            async for part in follower.stream(run_id, deltas=True):
+                if isinstance(part, Streamed):
+                    heard.set()
+
+    reading = asyncio.create_task(read())
+    await asked.wait()
+    worker = Worker([speaker], PostgresStore(dsn), poll_s=0.02)
+    serving = asyncio.create_task(worker.serve())
+    await reading
+    worker.stop()
+    await serving
 
 
 async def test_a_store_that_tells_nobody_refuses_deltas(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from graphloop import Agent, ToolContext, tool
-from graphloop.errors import ConfigError, Overloaded
-from graphloop.policy import ask
+from graphloop.errors import ConfigError
 from graphloop.run import EndReason, Run
 from graphloop.stores import Catalog, JsonlStore, MemoryStore, PostgresStore, SqliteStore, Store
 from graphloop.testing import ScriptedModel
@@ -23,18 +22,6 @@ SAID = "Done."
 PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
 
 Open = Callable[[], MemoryStore | SqliteStore | PostgresStore]
-
-
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
-def shared(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
-    """Return a way to open the same store, as another process would."""
-    if request.param == "memory":
-        store = MemoryStore()
-        return lambda: store
-    if request.param == "postgres":
-        dsn = database(request.getfixturevalue("postgres"))
-        return lambda: PostgresStore(dsn)
-    return lambda: SqliteStore(tmp_path / "runs.db", durability="process")
 
 
 async def status_of(store: Catalog, run_id: str) -> str:
@@ -234,43 +221,6 @@ async def test_an_approval_wakes_the_run(shared: Open) -> None:
     assert (paid, await status_of(store, run_id)) == ([5], "done")
 
 
-async def test_a_question_that_nobody_answered_in_time_is_denied(shared: Open) -> None:
-    """A run must not wait for ever for a person who has left."""
-    store = shared()
-
-    @tool
-    def pay(amount: int) -> str:
-        """Pay."""
-        raise AssertionError(amount)
-
-    agent = Agent(replies(PAYS, SAID), tools=[pay], gate=ask("pay", ttl_s=1e-9))
-    run_id = await agent.runs(store).submit("Pay.")
-
-    async def done() -> bool:
-        return await status_of(store, run_id) == "done"
-
-    await served(Worker([agent], shared(), poll_s=0.001), done)
-
-    run = await agent.runs(store).replay(run_id)
-    (result,) = run.record.steps[0].tool_results
-    assert result.status == "denied"
-
-
-async def test_a_failure_that_may_pass_is_tried_again(tmp_path: Path) -> None:
-    """The run is interrupted meanwhile, not failed. In memory, nothing outlives the failure."""
-    store = SqliteStore(tmp_path / "runs.db")
-    model = ScriptedModel([Overloaded("busy"), Overloaded("busy"), SAID])
-    agent = Agent(model)
-    run_id = await agent.runs(store).submit("Go.")
-
-    async def done() -> bool:
-        return await status_of(store, run_id) == "done"
-
-    await served(Worker([agent], store, poll_s=0.001), done)
-
-    assert (await agent.runs(store).replay(run_id)).ended
-
-
 async def test_a_run_that_the_code_does_not_fit_is_blocked_and_not_failed(shared: Open) -> None:
     """A worker with the run's own code takes it up again."""
     store = shared()
@@ -295,29 +245,6 @@ async def test_a_run_that_the_code_does_not_fit_is_blocked_and_not_failed(shared
     await served(Worker([old], shared(), poll_s=0.001), done)
 
 
-async def test_each_blocked_run_is_tried_however_few_slots_there_are(shared: Open) -> None:
-    """A deploy may have blocked more runs than a worker drives at once."""
-    store = shared()
-
-    @tool
-    def pay(amount: int) -> str:
-        """Pay."""
-        return f"paid {amount}"
-
-    old = Agent(replies(PAYS, SAID), tools=[pay], gate=ask("pay"))
-    new = Agent(replies(SAID))
-    run_ids = [await old.runs(store).submit(f"Pay {at}.") for at in range(3)]
-    for run_id in run_ids:
-        assert await Worker([old], store).drive(run_id) == "parked"
-        await old.runs(store).approve(run_id, "c0.0")
-        assert await Worker([new], store).drive(run_id) == "blocked"
-
-    async def done() -> bool:
-        return {await status_of(store, each) for each in run_ids} == {"done"}
-
-    await served(Worker([old], shared(), slots=1, poll_s=0.001), done)
-
-
 async def test_a_run_of_another_driver_is_left_alone(shared: Open) -> None:
     """Two workers may see the same run; one drives it."""
     store, agent = shared(), Agent(replies(SAID))
@@ -327,30 +254,6 @@ async def test_a_run_of_another_driver_is_left_alone(shared: Open) -> None:
     assert await Worker([agent], shared()).drive(run_id) == "again"
 
     await store.release(run_id, "interrupted", ())
-    assert await Worker([agent], shared()).drive(run_id) == "over"
-
-
-async def test_what_is_under_way_is_left_when_the_worker_stops(shared: Open) -> None:
-    """After its time of grace; another worker goes on, and the tool's result is kept."""
-    store, begun, never = shared(), asyncio.Event(), asyncio.Event()
-
-    @tool(effect="idempotent")
-    async def wait() -> str:
-        """Wait."""
-        if not begun.is_set():
-            begun.set()
-            await never.wait()
-        return "waited"
-
-    agent = Agent(replies(calls_of("wait"), SAID), tools=[wait])
-    run_id = await agent.runs(store).submit("Go.")
-    worker = Worker([agent], shared(), poll_s=0.001)
-    serving = asyncio.create_task(worker.serve(grace_s=0.001))
-    await begun.wait()
-    worker.stop()
-    await serving
-
-    assert await status_of(store, run_id) == "interrupted"
     assert await Worker([agent], shared()).drive(run_id) == "over"
 
 
@@ -372,30 +275,6 @@ async def test_each_run_gets_deps_of_its_own(shared: Open) -> None:
 
     assert await Worker([agent], store, deps=lambda each: f"deps of {each}").drive(run_id) == "over"
     assert seen == ["deps of r1"]
-
-
-async def test_at_most_slots_runs_are_driven_at_once() -> None:
-    """The others wait in the store."""
-    store, now, most = MemoryStore(), list[int](), list[int]()
-
-    @tool
-    async def work() -> str:
-        """Work."""
-        now.append(1)
-        most.append(len(now))
-        await asyncio.sleep(0)
-        now.pop()
-        return "worked"
-
-    agent = Agent(replies(calls_of("work"), SAID), tools=[work])
-    run_ids = [await agent.runs(store).submit("Go.") for _ in range(7)]
-
-    async def done() -> bool:
-        return {await status_of(store, each) for each in run_ids} == {"done"}
-
-    await served(Worker([agent], store, slots=2, poll_s=0.001), done)
-
-    assert max(most) <= 2
 
 
 @pytest.mark.parametrize(
