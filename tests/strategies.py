@@ -381,8 +381,8 @@ def loop(
     nodes: Standard = STANDARD,
     *,
     max_steps: int = 6,
-    max_tool_errors: int = 3,
-    max_denials: int = 9,
+    max_consecutive_tool_errors: int = 3,
+    max_consecutive_denials: int = 9,
     max_pauses: int = 2,
     concurrency: int = 3,
     callback: str = "",
@@ -390,12 +390,12 @@ def loop(
     """Return the standard loop with small bounds, and with the rest of these nodes."""
     stop = StopCheck(
         max_steps=max_steps,
-        max_tool_errors=max_tool_errors,
-        max_denials=max_denials,
+        max_consecutive_tool_errors=max_consecutive_tool_errors,
+        max_consecutive_denials=max_consecutive_denials,
         max_pauses=max_pauses,
     )
     prepare = PrepareStep(callback=callback) if callback else nodes.prepare
-    execute = dataclasses.replace(nodes.execute, concurrency=concurrency)
+    execute = dataclasses.replace(nodes.execute, max_tool_concurrency=concurrency)
     table = standard_edges(nodes._replace(prepare=prepare, execute=execute, stop=stop))
     return NodeGraph("agent", prepare, table)
 

@@ -27,7 +27,7 @@ nodes:
   gate:
     use: gate
     rules: [{allow: [search, "read_*"]}, {ask: refund, ttl_s: 3600}]
-  execute: {use: execute, concurrency: 2, hold: true}
+  execute: {use: execute, max_tool_concurrency: 2, hold: true}
   append: {use: append}
   stop_check: {use: stop_check, max_steps: 8}
 edges:

@@ -287,7 +287,7 @@ class Weaver:
             self.name("stop"),
             max_steps=rng.randint(1, 3),
             max_pauses=rng.randint(0, 2),
-            max_denials=rng.randint(1, 5),
+            max_consecutive_denials=rng.randint(1, 5),
             callback="enough" if self.outside(4) else "",
         )
         onward = NEXT

@@ -15,13 +15,13 @@ from ..limits import ModelPrice
 from ..tools import Approval as NeedsApproval
 from ..tools import legal_name
 from . import chats
+from .build_loop import agent_terms, merged_options
 from .child_runs import as_agent_tool
 from .inputs import CallInput, CallOptions, IteratedInput, Model, PromptInput, ResumeInput
 from .options import NO_DEPS, PLAIN_TEXT, AgentOptions, EveryAgentOption, OverrideOptions
 from .result import RunResult
 from .runs import Questions, Runs, StoreInput
-from .standard import agent_terms, merged_options
-from .starting import for_call, overriding, resume_run, start_run
+from .start_and_resume import for_call, overriding, resume_run, start_run
 from .stream import RunStream
 from .sub_agents import AgentTool, Place
 from .tool_runner import PartListener, ToolRunner

@@ -236,7 +236,7 @@ class GraphFacts(Struct, frozen=True):
                 for node in _innermost_nodes(asking)
             ),
             one_at_a_time=any(
-                isinstance(node, Execute) and node.concurrency == 1 for node in nodes
+                isinstance(node, Execute) and node.max_tool_concurrency == 1 for node in nodes
             ),
             reading=_needs_of_callbacks(carried.callbacks),
             limits=counted_limits(graph),

@@ -23,7 +23,7 @@ from .inputs import (
 )
 from .options import PASSED_ON, Options, RunOptions, reject_unknown_options
 from .result import RunResult
-from .starting import resume_run, start_run
+from .start_and_resume import resume_run, start_run
 from .stream import RunStream
 from .terms import RunTerms
 

@@ -38,7 +38,7 @@ from ..stores import (
 from .inputs import AnswersInput, CallInput, PromptInput
 from .result import RunResult
 from .resumption import first_misfit, waiting
-from .starting import first_event, resume_run
+from .start_and_resume import first_event, resume_run
 from .stored_runs import StoredRuns
 from .stream import RunStream
 from .terms import NO_FLEET, RunTerms, SharedResources

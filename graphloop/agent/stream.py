@@ -81,7 +81,7 @@ class RunStream(Generic[OutputT_co, S]):
 
     @property
     def text_stream(self) -> AsyncIterator[str]:
-        """The text deltas of all turns, then the error of `result`; a retried turn repeats its own."""
+        """The text deltas of all turns, then the error of `result`; a retried turn repeats it."""
         return texts_of(self._read_parts())
 
     @property

@@ -1,7 +1,8 @@
 """execute: a node that runs the calls that the gate allowed, a few at a time.
 
 Each call has one result slot, so results stand in request order, whatever order the tools end in.
-The node requests no more calls than `concurrency`, the tools' locks and the remaining budget allow.
+The node requests no more calls than `max_tool_concurrency`, the tools' locks and the remaining
+budget allow.
 So drivers need no semaphore, and no child run can spend more than its parent has remaining. An
 agent that takes over the conversation starts last, when all other calls of the turn have results.
 At most one such agent starts in a turn.
@@ -70,15 +71,15 @@ class Execute(FrozenFields):
     in request order waits for all other results; further ones never run.
 
     Args:
-        concurrency: the most tools that run at once.
+        max_tool_concurrency: the most tools that run at once.
         hold: whether other calls wait for the results of client tools.
 
     Raises:
-        ConfigError: `concurrency` is not a whole number of at least 1.
+        ConfigError: `max_tool_concurrency` is not a whole number of at least 1.
     """
 
     name: str = "execute"
-    concurrency: int = 5
+    max_tool_concurrency: int = 5
     hold: bool = True
     kind: Literal["execute"] = "execute"
     outcomes = outcomes_of(ExecuteOutcome)
@@ -90,9 +91,9 @@ class Execute(FrozenFields):
         return Contract(caps={Held: once}, moves={Aborted: BROKEN}, tools=True, asks=True)
 
     def __post_init__(self) -> None:
-        """Check that `concurrency` is a whole number of at least 1."""
+        """Check that `max_tool_concurrency` is a whole number of at least 1."""
         super().__post_init__()
-        whole_number("max_tool_concurrency", self.concurrency)
+        whole_number("max_tool_concurrency", self.max_tool_concurrency)
 
     def enter(self, run: Run[S], /) -> Reaction[S, ExecuteOutcome]:
         """Give each call that must not run its refusal, and request the first other calls."""
@@ -119,7 +120,7 @@ class Execute(FrozenFields):
         calls, unbound, number, first = turn.calls, turn.tools.unbound, turn.number, run.next_effect
         if turn.results or turn.waiting or run.pending:
             return ()
-        if not turn.verdicts.count(RUN) == len(calls) <= self.concurrency:
+        if not turn.verdicts.count(RUN) == len(calls) <= self.max_tool_concurrency:
             return ()
         if run.setup.budget.tool_calls is not None:
             return ()
@@ -228,7 +229,7 @@ class Execute(FrozenFields):
         return Leave(run, Held())
 
     def _next_calls(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
-        """Return the calls to start now: all client tools, then others up to `concurrency`.
+        """Return the calls to start now: all client tools, then others up to the limit.
 
         An agent that takes over the conversation is never among them, because it starts last.
         """
@@ -248,7 +249,7 @@ class Execute(FrozenFields):
             elif self.hold:
                 return {}
         taken = _held_locks(run.turn, holders, others) if holders else set[str]()
-        fitting = _startable_calls(others, self.concurrency - len(holders), taken)
+        fitting = _startable_calls(others, self.max_tool_concurrency - len(holders), taken)
         return {**dict(sorted(clients)), **fitting} if clients else fitting
 
 

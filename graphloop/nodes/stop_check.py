@@ -42,10 +42,10 @@ class StopCheck(FrozenFields):
     Args:
         max_steps: the most turns of the run, at least 1; a run with a limit of its own
             (`Setup.max_steps`) has that limit instead.
-        max_tool_errors: the run ends when one tool only failed in this many turns since its last
-            success.
-        max_denials: the run ends when all calls were denied in this many turns since the last
-            success of a call.
+        max_consecutive_tool_errors: the run ends when one tool only failed in this many turns
+            since its last success.
+        max_consecutive_denials: the run ends when all calls were denied in this many turns since
+            the last success of a call.
         max_pauses: the most turns in a row that the server may pause.
         conditions: pure stop conditions (`graphloop.limits.stop`).
         callback: the name under which the caller's own predicates are invoked; empty for none.
@@ -56,8 +56,8 @@ class StopCheck(FrozenFields):
 
     name: str = "stop_check"
     max_steps: int = MAX_STEPS
-    max_tool_errors: int = MAX_TOOL_ERRORS
-    max_denials: int = MAX_DENIALS
+    max_consecutive_tool_errors: int = MAX_TOOL_ERRORS
+    max_consecutive_denials: int = MAX_DENIALS
     max_pauses: int = MAX_PAUSES
     conditions: tuple[StopCondition, ...] = ()
     callback: str = ""
@@ -77,8 +77,8 @@ class StopCheck(FrozenFields):
         """Check that each limit is a whole number and large enough."""
         super().__post_init__()
         whole_number("max_steps", self.max_steps)
-        whole_number("max_consecutive_tool_errors", self.max_tool_errors)
-        whole_number("max_consecutive_denials", self.max_denials)
+        whole_number("max_consecutive_tool_errors", self.max_consecutive_tool_errors)
+        whole_number("max_consecutive_denials", self.max_consecutive_denials)
         whole_number("max_pauses", self.max_pauses, least=0)
 
     def enter(self, run: Run[S], /) -> Reaction[S, StopCheckOutcome]:
@@ -111,9 +111,13 @@ class StopCheck(FrozenFields):
         if run.inbox.stopping is not None:
             tripped.append((EndReason.ABORTED, run.inbox.stopping or "aborted"))
         if counters.tool_errors:
-            failing = [at for at, n in counters.tool_errors.items() if n >= self.max_tool_errors]
+            failing = [
+                at
+                for at, n in counters.tool_errors.items()
+                if n >= self.max_consecutive_tool_errors
+            ]
             tripped += [(EndReason.TOOL_ERRORS, f"tool_errors:{tool}") for tool in failing]
-        if counters.denials >= self.max_denials:
+        if counters.denials >= self.max_consecutive_denials:
             tripped.append((EndReason.DENIALS, "denials"))
         most = setup.max_steps or self.max_steps
         # A turn without a reply is not in the record, but counts. A table whose cycle opens no turn

@@ -7,10 +7,10 @@ Start with `node_decorator.py`; `compose.py` has router, parallel, retry and sim
 
 from ..effects import PersonSaid
 from ..errors import AskFailed
-from .asking import Asking, ask_agent, ask_model, ask_person, tell
 from .compose import fallback, loop_until, map_over, parallel, retry, router
 from .node_decorator import node
 from .node_signature import NodeContext
+from .requests import Asking, ask_agent, ask_model, ask_person, tell
 from .route_outcomes import route_outcome
 from .screens import screen, screened
 from .sub_graphs import sub_graph

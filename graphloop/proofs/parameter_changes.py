@@ -28,10 +28,10 @@ S = TypeVar("S")
 Effect: TypeAlias = Literal["weaker", "changed", "stronger"]
 
 LIMITS: Final = {
-    *("max_steps", "max_tool_errors", "max_denials", "max_pauses", "max_items", "max_tokens"),
-    *("max_agent_depth", "times", "count", "tokens_max", "usd_max", "seconds_max", "ttl_s"),
-    *("timeout_s", "step_timeout_s", "approval_ttl_s", "attempts_max", "tokens", "usd"),
-    *("seconds", "tool_calls", "agent_calls", "retries", "caps"),
+    *("max_steps", "max_consecutive_tool_errors", "max_consecutive_denials", "max_pauses"),
+    *("max_items", "max_tokens", "max_agent_depth", "times", "count", "tokens_max", "usd_max"),
+    *("seconds_max", "ttl_s", "timeout_s", "step_timeout_s", "approval_ttl_s", "attempts_max"),
+    *("tokens", "usd", "seconds", "tool_calls", "agent_calls", "retries", "caps"),
 }
 """Limits: a higher value allows more, and None means no limit."""
 

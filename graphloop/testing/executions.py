@@ -54,7 +54,7 @@ def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
     """Yield a violation for each event that starts more calls or child runs than the limits allow.
 
     With `hold`, an `Execute` starts no other call while client tools of the turn are pending. At
-    most `concurrency` other calls run at once. Child runs share the remaining budget.
+    most `max_tool_concurrency` other calls run at once. Child runs share the remaining budget.
     """
     for number, step in enumerate(trace.steps, 1):
         new = [effect for effect in step.effects if isinstance(effect, CallTool | StartRun)]
@@ -67,7 +67,7 @@ def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
         if isinstance(node, Execute):
             clients = len(calls) - len(local)
             waits = node.hold and clients and not all(map(_is_client, new))
-            if waits or len(local) > node.concurrency:
+            if waits or len(local) > node.max_tool_concurrency:
                 text = f"node {node.name!r} runs {len(local)} calls at once, beside {clients}"
                 yield Violation("room", f"{text} that a client answers", number)
         remaining = run.setup.budget.left(run.spent)

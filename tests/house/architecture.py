@@ -51,8 +51,8 @@ Four values stand between an agent and the kernel. Each is complete when it is m
 
 | value | who makes it | who reads it | in the journal |
 |---|---|---|---|
-| `Options` (`agent/options.py`) | `Agent(…)`, once | `agent/standard.py`, which builds the loop from it | no |
-| `RunTerms` (`agent/terms.py`) | an agent, or a graph with its options | each start and each resume (`agent/starting.py`) | no |
+| `Options` (`agent/options.py`) | `Agent(…)`, once | `agent/build_loop.py`, which builds the loop from it | no |
+| `RunTerms` (`agent/terms.py`) | an agent, or a graph with its options | each start and each resume (`agent/start_and_resume.py`) | no |
 | `Setup` (`events.py`) | the terms, for one run | the kernel and its nodes: model, tools, settings, budget, rules | in `Started` |
 | `Ports` (`driver/ports.py`) | the terms, for one start or resume | the driver: store, models, functions, clock, `deps` | no |
 

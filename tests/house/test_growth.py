@@ -81,8 +81,8 @@ assert "tally" in graph.mermaid()
 """
 OPTION = {
     "nodes/stop_check.py": {
-        "    max_denials: int = MAX_DENIALS\n": "    max_words: int = 1_000_000\n",
-        '        whole_number("max_consecutive_denials", self.max_denials)\n': (
+        "    max_consecutive_denials: int = MAX_DENIALS\n": "    max_words: int = 1_000_000\n",
+        '        whole_number("max_consecutive_denials", self.max_consecutive_denials)\n': (
             '        whole_number("max_words", self.max_words)\n'
         ),
     },
@@ -90,8 +90,8 @@ OPTION = {
         "    max_consecutive_denials: int\n": "    max_words: int\n",
         "    max_consecutive_denials: int = 5\n": "    max_words: int = 1_000_000\n",
     },
-    "agent/standard.py": {
-        "            max_denials=options.max_consecutive_denials,\n": (
+    "agent/build_loop.py": {
+        "            max_consecutive_denials=options.max_consecutive_denials,\n": (
             "            max_words=options.max_words,\n"
         ),
     },

@@ -33,8 +33,8 @@ from tests.varied_graphs import seeded, varied
 
 LOOSENED: Final[tuple[Callable[[Any], Any], ...]] = (
     lambda node: replace(node, max_steps=node.max_steps + 1),
-    lambda node: replace(node, max_denials=node.max_denials + 1),
-    lambda node: replace(node, max_tool_errors=node.max_tool_errors * 1000),
+    lambda node: replace(node, max_consecutive_denials=node.max_consecutive_denials + 1),
+    lambda node: replace(node, max_consecutive_tool_errors=node.max_consecutive_tool_errors * 1000),
     lambda node: replace(node, max_pauses=node.max_pauses + 1),
     lambda node: replace(node, times=node.times + 1),
     lambda node: replace(node, prompt=f"{node.prompt} Say yes."),

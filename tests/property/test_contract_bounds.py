@@ -37,7 +37,7 @@ def ends(simulation: Simulation[None]) -> EndReason | None:
 @given(
     adversary=adversaries,
     max_steps=st.integers(1, 7),
-    max_tool_errors=st.integers(1, 3),
+    max_consecutive_tool_errors=st.integers(1, 3),
     max_pauses=st.integers(0, 3),
 )
 @example(
@@ -45,14 +45,18 @@ def ends(simulation: Simulation[None]) -> EndReason | None:
         (reply(call()),), (ToolOutcome("", "unknown"),), (CallCheck("", True),), (Approval(True),)
     ),
     max_steps=1,
-    max_tool_errors=1,
+    max_consecutive_tool_errors=1,
     max_pauses=0,
 )
 def test_no_model_gets_more_turns_than_it_was_given(
-    adversary: Adversary, max_steps: int, max_tool_errors: int, max_pauses: int
+    adversary: Adversary, max_steps: int, max_consecutive_tool_errors: int, max_pauses: int
 ) -> None:
     """`max_steps` is what stands between a confused model and an empty bank account."""
-    graph = loop(max_steps=max_steps, max_tool_errors=max_tool_errors, max_pauses=max_pauses)
+    graph = loop(
+        max_steps=max_steps,
+        max_consecutive_tool_errors=max_consecutive_tool_errors,
+        max_pauses=max_pauses,
+    )
 
     simulation = adversary.run(graph)
 
@@ -60,7 +64,7 @@ def test_no_model_gets_more_turns_than_it_was_given(
     assert max_steps >= len(run.record.steps)
     assert max_steps * ASKS_MAX >= model_calls(simulation)
     assert model_calls(simulation) == run.spent.model_calls
-    assert all(max_tool_errors >= count for count in run.counters.tool_errors.values())
+    assert all(max_consecutive_tool_errors >= count for count in run.counters.tool_errors.values())
     assert max_pauses + 1 >= pauses_in_a_row(simulation)
 
 

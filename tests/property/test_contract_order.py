@@ -100,7 +100,7 @@ def test_tools_that_fail_together_are_named_in_request_order() -> None:
     """Python's sets have another order in every process; a run must not."""
     adversary = Adversary((reply(*(call(name) for name in FAILING)),))
 
-    simulation = adversary.run(loop(max_tool_errors=1))
+    simulation = adversary.run(loop(max_consecutive_tool_errors=1))
 
     assert simulation.run.ending is not None
     expected = tuple(f"tool_errors:{name}" for name in FAILING)

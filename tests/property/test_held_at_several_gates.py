@@ -89,7 +89,7 @@ def rows(draw: st.DrawFn) -> Row:
         rules = (Rule("ask", tuple(asks)), Rule("deny", tuple(denies[:1])), Rule("allow", ("*",)))
         given = unshadowed([one for one in rules if one.tools])
         gates.append(Gate(f"gate_{at}", given, draw(st.booleans())))
-    execute = Execute(concurrency=draw(st.integers(1, 3)), hold=draw(st.booleans()))
+    execute = Execute(max_tool_concurrency=draw(st.integers(1, 3)), hold=draw(st.booleans()))
     return Row(tuple(gates), draw(st.integers(0, 2)), execute)
 
 

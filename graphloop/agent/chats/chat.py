@@ -32,8 +32,8 @@ from ..resumption import waiting
 from ..runs import Questions, StoreInput
 from ..stream import RunStream
 from ..terms import RunTerms, SharedResources
-from .asking import Asked, Asking, ChatPrompt
 from .chain import Chain, Question
+from .next_question import Asked, Asking, ChatPrompt
 
 __all__ = ["Chat", "ChatOptions"]
 

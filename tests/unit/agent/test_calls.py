@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from graphloop import Agent, tool
 from graphloop.agent import Runs
-from graphloop.agent.standard import VARIANTS_MAX
+from graphloop.agent.build_loop import VARIANTS_MAX
 from graphloop.errors import ConfigError, ProviderError
 from graphloop.events import Started
 from graphloop.providers import ModelSession, Timeouts, connect

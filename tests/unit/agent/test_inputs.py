@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.agent.starting import conversation
+from graphloop.agent.start_and_resume import conversation
 from graphloop.errors import ConfigError
 from graphloop.media import Inline, MediaPart, Url
 from graphloop.run import History

@@ -210,10 +210,10 @@ def once_more(callback: str, retries: int, **given: str) -> Verify:
         ({"gate": allow("read")}, Gate(rules=allow("read").rules)),
         ({"run_ungated": True}, Gate(hold=False)),
         ({"run_ungated": True}, Execute(hold=False)),
-        ({"max_tool_concurrency": 2}, Execute(concurrency=2)),
+        ({"max_tool_concurrency": 2}, Execute(max_tool_concurrency=2)),
         ({"max_steps": 3}, StopCheck(max_steps=3)),
-        ({"max_consecutive_tool_errors": 4}, StopCheck(max_tool_errors=4)),
-        ({"max_consecutive_denials": 2}, StopCheck(max_denials=2)),
+        ({"max_consecutive_tool_errors": 4}, StopCheck(max_consecutive_tool_errors=4)),
+        ({"max_consecutive_denials": 2}, StopCheck(max_consecutive_denials=2)),
         ({"stop_when": stop.step_count_is(3)}, StopCheck(conditions=(stop.step_count_is(3),))),
         (
             {"stop_when": [stop.step_count_is(3), print]},

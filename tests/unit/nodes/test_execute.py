@@ -80,7 +80,7 @@ def answered(
 def test_a_cap_below_one_is_refused(concurrency: int) -> None:
     """Nothing could ever run."""
     with pytest.raises(ConfigError, match="max_tool_concurrency"):
-        Execute(concurrency=concurrency)
+        Execute(max_tool_concurrency=concurrency)
 
 
 def test_each_refused_call_is_answered_by_its_verdict() -> None:
@@ -112,7 +112,7 @@ def test_without_a_gate_nothing_runs() -> None:
 
 def test_no_more_calls_are_asked_for_than_there_is_room() -> None:
     """A place that becomes free is taken by the next call."""
-    node = Execute(concurrency=2)
+    node = Execute(max_tool_concurrency=2)
     first = node.enter(replied(reply(*[call()] * 5), *[RUN] * 5))
     assert isinstance(first, Wait)
     assert [(1, "c0.0"), (2, "c0.1")] == wishes(first)
@@ -252,7 +252,7 @@ CLIENTS = (spec("client", "client"), spec("read"))
 
 def test_client_tools_need_not_hold_the_batch() -> None:
     """They wait outside and take no room."""
-    node = Execute(concurrency=1, hold=False)
+    node = Execute(max_tool_concurrency=1, hold=False)
 
     first = node.enter(batch(CLIENTS, "read", "client", "read"))
     second = told(node, first, ToolReturned(1.0, 2, "a"))
@@ -281,7 +281,7 @@ def test_what_the_budget_has_no_room_for_does_not_run() -> None:
 
 def test_what_is_left_is_shared_beside_the_tools_of_the_batch() -> None:
     """Three tools may run, so seven of ten calls are for two agents."""
-    node = Execute(concurrency=2)
+    node = Execute(max_tool_concurrency=2)
     run = batch(
         AGENTS, "ask", "read", "read", "ask", "read", budget=Budget(tokens=9, tool_calls=10)
     )
@@ -297,7 +297,7 @@ def test_what_is_left_is_shared_beside_the_tools_of_the_batch() -> None:
 
 def test_agents_beyond_the_budget_s_agent_calls_do_not_run() -> None:
     """In request order, whatever runs at once; those that do share what is left of them."""
-    node = Execute(concurrency=1)
+    node = Execute(max_tool_concurrency=1)
     run = batch(AGENTS, *["ask"] * 4, budget=Budget(agent_calls=6), spent=Spent(agent_calls=3))
 
     first = node.enter(run)

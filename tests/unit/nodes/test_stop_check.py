@@ -51,8 +51,8 @@ def ending(node: StopCheck, run: Run[None]) -> Ending | None:
     [
         {"max_steps": 0},
         {"max_steps": True},
-        {"max_tool_errors": 0},
-        {"max_denials": 0},
+        {"max_consecutive_tool_errors": 0},
+        {"max_consecutive_denials": 0},
         {"max_pauses": -1},
     ],
     ids=str,
@@ -101,7 +101,7 @@ def test_elapsed_time_is_the_time_that_the_run_has_worked() -> None:
 @pytest.mark.parametrize(("denials", "stops"), [(1, False), (2, True), (3, True)])
 def test_a_run_that_is_only_denied_is_stopped(denials: int, stops: bool) -> None:
     """A model that asks for the same thing for ever wears people out (CONTRACT §9 #17)."""
-    found = ending(StopCheck(max_denials=2), changed(fresh(), denials=denials))
+    found = ending(StopCheck(max_consecutive_denials=2), changed(fresh(), denials=denials))
 
     assert found == (Ending(EndReason.DENIALS, ("denials",)) if stops else None)
 

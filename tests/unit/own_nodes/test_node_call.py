@@ -14,9 +14,9 @@ from graphloop.errors import ConfigError, NotDeterministic
 from graphloop.events import NodeReturned, RequestYielded
 from graphloop.outcomes import Outcome
 from graphloop.own_nodes import Asking, ask_model
-from graphloop.own_nodes.asking import ask_agent, ask_person, tell
 from graphloop.own_nodes.node_call import NodeCall
 from graphloop.own_nodes.node_signature import signature_of
+from graphloop.own_nodes.requests import ask_agent, ask_person, tell
 from graphloop.run import Run, evolve
 from graphloop.tools import execution as tool_execution
 from graphloop.turn import Dialogue, Exchange

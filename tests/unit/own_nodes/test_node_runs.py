@@ -25,8 +25,8 @@ from graphloop.outcomes import (
     Settled,
 )
 from graphloop.own_nodes import Asking, ask_agent, ask_model
-from graphloop.own_nodes.asking import ask_person
 from graphloop.own_nodes.node_call import played
+from graphloop.own_nodes.requests import ask_person
 from graphloop.proofs import bound
 from graphloop.run import evolve
 from graphloop.stores.memory import MemoryStore

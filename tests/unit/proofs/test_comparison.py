@@ -239,7 +239,7 @@ def test_a_gate_that_drops_its_rules_is_weaker() -> None:
 STRICT = AnswerCheck("strict", 2, failure="bad")
 WEAKER: list[tuple[Node[Any, Outcome], Node[Any, Outcome]]] = [
     (Limit(1), Limit(2)),
-    (StopCheck(max_tool_errors=3), StopCheck(max_tool_errors=3000)),
+    (StopCheck(max_consecutive_tool_errors=3), StopCheck(max_consecutive_tool_errors=3000)),
     (StopCheck(conditions=(cost_exceeds(1),)), StopCheck(conditions=(cost_exceeds(2),))),
     (StopCheck(conditions=(cost_exceeds(1),)), StopCheck()),
     (StopCheck(callback="a"), StopCheck()),

@@ -423,7 +423,7 @@ FAULTS: Final[Mapping[str, tuple[Fault, frozenset[str]]]] = {
             "room",
         ),
         "too many calls run at once": (
-            faulty(Execute, node=lambda node: replace(node, concurrency=99)),
+            faulty(Execute, node=lambda node: replace(node, max_tool_concurrency=99)),
             "room",
         ),
         "a child gets no budget": (deciding(Execute, unbudgeted), "room"),

@@ -90,7 +90,7 @@ FULL: tuple[tuple[str, Node[Any, Any]], ...] = (
     ("use: approve, ttl_s: 0.5", Approve("a", 0.5)),
     ("use: approve, ttl_s: null", Approve("a")),
     ("use: model_call, model: m, fallbacks: [n]", ModelCall("a", "m", ("n",))),
-    ("use: execute, concurrency: 2, hold: false", Execute("a", 2, hold=False)),
+    ("use: execute, max_tool_concurrency: 2, hold: false", Execute("a", 2, hold=False)),
     ("use: polite, word: now", Polite("a", word="now")),
     (
         "use: polite, level: {words: [x, y], most: 3}, moods: [glad]",

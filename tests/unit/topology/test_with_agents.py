@@ -14,9 +14,9 @@ from graphloop.errors import ConfigError
 from graphloop.graph import END, Edges
 from graphloop.nodes import Append, Branch, Child, ModelCall, Parallel, PrepareStep
 from graphloop.outcomes import Answered, Calls, Failed, Final, Ready
-from graphloop.own_nodes.asking import Asking, ask_agent, tell
 from graphloop.own_nodes.compose import fallback, retry
 from graphloop.own_nodes.node_decorator import node
+from graphloop.own_nodes.requests import Asking, ask_agent, tell
 from graphloop.own_nodes.sub_graphs import sub_graph
 from graphloop.proofs.bounds import bound
 from graphloop.providers.script import ScriptedModel

@@ -1,4 +1,4 @@
-"""Asking: the requests that a node's generator can make, each with the type of its answer.
+"""Requests: what a node's generator can ask for, each with the type of its answer.
 
     @node(model_calls=2)
     def triage(ticket: Ticket) -> Asking[Billing | Technical]:

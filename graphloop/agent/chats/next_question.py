@@ -1,4 +1,4 @@
-"""Asking: from the last question of a chat to the run of the next one.
+"""Next question: from the last question of a chat to the run of the next one.
 
 An interrupted run is finished first, so that no question is lost and none is asked twice. A run
 that waits for a person keeps the next question from being asked.
@@ -34,7 +34,7 @@ from ..inputs import (
 from ..options import reject_unknown_options
 from ..result import RunHandle
 from ..resumption import waiting
-from ..starting import for_call, resume_run, start_run
+from ..start_and_resume import for_call, resume_run, start_run
 from ..terms import RunTerms
 from .chain import Chain, Question
 
