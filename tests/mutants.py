@@ -46,7 +46,7 @@ SQLITE: Final = (
     "tests/unit/stores/test_sqlite.py",
     "tests/unit/stores/test_sqlite_journal.py",
     "tests/unit/stores/test_sqlite_leases.py",
-    "tests/unit/stores/test_sqlite_reading.py",
+    "tests/unit/stores/test_sqlite_ready.py",
     "tests/unit/stores/test_sqlite_schema.py",
     "tests/unit/stores/test_sqlite_writer.py",
     "tests/conformance/test_stores.py",
@@ -90,7 +90,7 @@ TESTS: Final[Mapping[str, tuple[str, ...]]] = {
     "graphloop/stores/sqlite/store.py": SQLITE,
     "graphloop/stores/sqlite/journal.py": SQLITE,
     "graphloop/stores/sqlite/leases.py": SQLITE,
-    "graphloop/stores/sqlite/reading.py": SQLITE,
+    "graphloop/stores/sqlite/ready.py": SQLITE,
     "graphloop/stores/sqlite/schema.py": SQLITE,
     "graphloop/stores/sqlite/writer.py": SQLITE,
 }

@@ -51,6 +51,7 @@ MATCH_MAX = 6  # words of prose in a row
 COMPARISON_MAX = 700  # lines of the files that `graphloop diff` adds to the proofs
 LEVELS_MAX = 3  # classes from a base of ours to the last that derives from it
 ODD_SENTENCES_MAX = 0
+COMMON_NAMES_MAX = 12  # private names that four files define or more; it was 68
 
 COMPARISON = ("comparison", "guards", "parameter_changes")
 PROSE = re.compile(rf"(?<!\S)(?:[A-Za-z][A-Za-z'-]*[,;:.]?(?: |$)){{{MATCH_MAX + 1}}}")
@@ -208,6 +209,22 @@ def test_no_test_pins_a_sentence(root: Path) -> None:
     ]
 
     assert not pinned
+
+
+def test_a_private_name_leads_to_its_function(trees: Mapping[str, ast.Module]) -> None:
+    """A search for `_told` led to nine files, each with other work."""
+    files: dict[str, set[str]] = defaultdict(set)
+    for path, tree in trees.items():
+        for part in ast.walk(tree):
+            if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
+                files[part.name].add(path)
+    common = [
+        name
+        for name, paths in files.items()
+        if name.startswith("_") and not name.startswith("__") and len(paths) >= 4
+    ]
+
+    assert len(common) <= COMMON_NAMES_MAX
 
 
 def test_the_comparison_of_two_graphs_stays_small() -> None:

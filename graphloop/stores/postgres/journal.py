@@ -1,16 +1,33 @@
-"""The SQL statements that append events; the caller begins and ends the transaction."""
+"""The SQL statements that append the events of runs and read them; appends need a transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
+from typing import Final, LiteralString
 
 from ...errors import StoreError
+from ...events import Event
+from ..beginnings import Beginnings
+from ..blobs import checked_blob
+from ..codec import Codec
 from ..database.claims import HeldRun, Holder, give_place
 from ..journals import out_of_order
-from ..rows import Addition, fenced
+from ..rows import Addition, checked_events, fenced
 from .schema import PostgresLink
 
-__all__ = ["append_claimed", "append_unclaimed", "why_refused"]
+__all__ = ["append_claimed", "append_unclaimed", "read_journal", "why_refused"]
+
+ENTRIES: Final[LiteralString] = (
+    "SELECT seq, kind, data FROM entry WHERE run = (SELECT number FROM run "
+    "WHERE run_id = %s AND begun) ORDER BY seq"
+)
+CHAIN: Final[LiteralString] = (
+    "WITH RECURSIVE found AS (SELECT digest, data FROM blob WHERE digest = %s UNION ALL "
+    "SELECT b.digest, b.data FROM found f JOIN blob b "
+    "ON b.digest = encode(substr(f.data, 12, 71), 'escape')) SELECT digest, data FROM found"
+)
+"""A blob, and all parts of a conversation before it: a part begins with `{"before":"sha256:…"`."""
 
 
 def append_claimed(
@@ -146,3 +163,29 @@ def _keep_blobs(link: PostgresLink, additions: Sequence[Addition]) -> None:
         link.cursor().executemany(
             "INSERT INTO blob(digest, data) VALUES(%s, %s) ON CONFLICT DO NOTHING", blobs
         )
+
+
+def read_journal(
+    link: PostgresLink, codec: Codec, beginnings: Beginnings, run_id: str
+) -> tuple[Event, ...]:
+    """Return the events of a run after checking each; an empty tuple if the run does not exist.
+
+    Media of a run that is deleted just then are missing: the run does not exist any more. A
+    snapshot would tell it, too, but cost each leg two waits.
+
+    Raises:
+        StoreError: an event is missing or damaged.
+    """
+    rows = link.execute(ENTRIES, (run_id,), binary=True).fetchall()
+    try:
+        return checked_events(codec, beginnings, run_id, rows, partial(_checked_blob, link, {}))
+    except StoreError:
+        if link.execute(ENTRIES, (run_id,), binary=True).fetchone() is None:
+            return ()
+        raise
+
+
+def _checked_blob(link: PostgresLink, known: dict[str, bytes], digest: str) -> bytes:
+    if digest not in known:
+        known.update(link.execute(CHAIN, (digest,), binary=True).fetchall())
+    return checked_blob(digest, known.get(digest), "the store's table `blob`")

@@ -25,7 +25,7 @@ from ..codec import Codec
 from ..database import DatabaseStore
 from ..database.claims import Holder
 from ..database.store import Dialect
-from . import leases, operating, reading
+from . import journal, leases, operating, ready
 from .outages import persist
 from .relay import PostgresRelay
 from .schema import PostgresLink, opened, place_of, tell_engine
@@ -37,8 +37,8 @@ T = TypeVar("T")
 
 DIALECT: Final = Dialect(
     leases.claim,
-    reading.read_journal,
-    reading.ready,
+    journal.read_journal,
+    ready.ready,
     operating.attend,
     operating.change_meters,
     operating.prune_families,

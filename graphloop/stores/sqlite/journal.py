@@ -1,16 +1,22 @@
-"""The SQL statements that append events; the caller begins and ends the transaction."""
+"""The SQL statements that append the events of runs and read them; appends need a transaction."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache, partial
 
+from ...errors import StoreError
+from ...events import Event
+from ..beginnings import Beginnings
+from ..blobs import checked_blob
+from ..codec import Codec
 from ..database.claims import Holder, give_place
 from ..journals import out_of_order
-from ..rows import Addition
+from ..rows import Addition, checked_events
 from .leases import fence
 from .schema import SqliteLink, entry_id
 
-__all__ = ["append"]
+__all__ = ["append", "read_journal"]
 
 
 def append(link: SqliteLink, holder: Holder, additions: Sequence[Addition]) -> None:
@@ -96,3 +102,35 @@ def _admit(link: SqliteLink, holder: Holder, addition: Addition) -> None:
     if seq != expected:
         raise out_of_order(f"run {run_id!r}", expected, seq)
     link.execute("INSERT INTO run(run_id, created, updated) VALUES(?, ?, ?)", (run_id, now, now))
+
+
+def read_journal(
+    link: SqliteLink, codec: Codec, beginnings: Beginnings, run_id: str
+) -> tuple[Event, ...]:
+    """Return the events of a run after checking each; an empty tuple if the run does not exist.
+
+    Raises:
+        StoreError: an event is missing or damaged.
+    """
+    row: tuple[int, int] | None = link.execute(
+        "SELECT number, next_seq - 1 FROM run WHERE run_id = ?", (run_id,)
+    ).fetchone()
+    if row is None:
+        return ()
+    number, expected = row
+    first = entry_id(number, 1)
+    found: list[tuple[int, str, bytes]] = link.execute(
+        "SELECT id, kind, data FROM entry WHERE id >= ? AND id < ? ORDER BY id",
+        (first, entry_id(number + 1, 0)),
+    ).fetchall()
+    rows = ((entry - first + 1, kind, data) for entry, kind, data in found)
+    blobs = cache(partial(_checked_blob, link))
+    events = checked_events(codec, beginnings, run_id, rows, blobs)
+    if len(events) != expected:
+        raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")
+    return events
+
+
+def _checked_blob(link: SqliteLink, digest: str) -> bytes:
+    row = link.execute("SELECT data FROM blob WHERE digest = ?", (digest,)).fetchone()
+    return checked_blob(digest, None if row is None else row[0], "the store's table `blob`")

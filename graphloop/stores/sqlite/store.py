@@ -25,7 +25,7 @@ from ..database import DatabaseStore
 from ..database.claims import Holder
 from ..database.store import Dialect
 from ..run_ids import unknown_run
-from . import leases, operating, reading
+from . import journal, leases, operating, ready
 from .schema import Clock, Durability, SqliteLink, open_empty, open_reader
 from .writer import Writer
 
@@ -35,8 +35,8 @@ T = TypeVar("T")
 
 DIALECT: Final = Dialect(
     leases.claim,
-    reading.read_journal,
-    reading.ready,
+    journal.read_journal,
+    ready.ready,
     operating.attend,
     operating.change_meters,
     operating.prune_families,

@@ -17,7 +17,7 @@ import pytest
 
 from graphloop.errors import StoreError, UnknownRun
 from graphloop.events import Cancelled
-from graphloop.stores.sqlite.reading import BLOCKED, DUE, LINE, NEXT_LINE, OWNED
+from graphloop.stores.sqlite.ready import BLOCKED, DUE, LINE, NEXT_LINE, OWNED
 from graphloop.stores.sqlite.store import SqliteStore, read
 
 

@@ -1,24 +1,17 @@
-"""The queries of a SQLite store: a run's journal, and the runs that wait for a driver."""
+"""The queries of a SQLite store for the runs that wait for a driver."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache, partial
 from typing import Final, TypeVar
 
 from msgspec.json import Decoder
 
-from ...errors import StoreError
-from ...events import Event
 from ..backlog import PlaceInLine, QueueLimits, in_turn, places_wanted
-from ..beginnings import Beginnings
-from ..blobs import checked_blob
-from ..codec import Codec
 from ..database.store import Look
-from ..rows import checked_events
-from .schema import SqliteLink, entry_id, is_dead
+from .schema import SqliteLink, is_dead
 
-__all__ = ["read_journal", "ready"]
+__all__ = ["ready"]
 
 T = TypeVar("T")
 
@@ -50,38 +43,6 @@ BLOCKED: Final = (
     "AND owner IS NULL AND agent IN({agents}) AND {mine} AND {fit}"
 )
 WEIGHTS: Final = Decoder(dict[str, float])
-
-
-def read_journal(
-    link: SqliteLink, codec: Codec, beginnings: Beginnings, run_id: str
-) -> tuple[Event, ...]:
-    """Return the events of a run after checking each; an empty tuple if the run does not exist.
-
-    Raises:
-        StoreError: an event is missing or damaged.
-    """
-    row: tuple[int, int] | None = link.execute(
-        "SELECT number, next_seq - 1 FROM run WHERE run_id = ?", (run_id,)
-    ).fetchone()
-    if row is None:
-        return ()
-    number, expected = row
-    first = entry_id(number, 1)
-    found: list[tuple[int, str, bytes]] = link.execute(
-        "SELECT id, kind, data FROM entry WHERE id >= ? AND id < ? ORDER BY id",
-        (first, entry_id(number + 1, 0)),
-    ).fetchall()
-    rows = ((entry - first + 1, kind, data) for entry, kind, data in found)
-    blobs = cache(partial(_checked_blob, link))
-    events = checked_events(codec, beginnings, run_id, rows, blobs)
-    if len(events) != expected:
-        raise StoreError(f"run {run_id!r} has {len(events)} event(s) of {expected}: some are lost")
-    return events
-
-
-def _checked_blob(link: SqliteLink, digest: str) -> bytes:
-    row = link.execute("SELECT data FROM blob WHERE digest = ?", (digest,)).fetchone()
-    return checked_blob(digest, None if row is None else row[0], "the store's table `blob`")
 
 
 def ready(link: SqliteLink, look: Look) -> list[str]:

@@ -1,17 +1,10 @@
-"""The queries of a PostgreSQL store: a run's journal, and the runs that wait for a driver."""
+"""The queries of a PostgreSQL store for the runs that wait for a driver."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Final, LiteralString, TypeVar
 
-from ...errors import StoreError
-from ...events import Event
-from ..beginnings import Beginnings
-from ..blobs import checked_blob
-from ..codec import Codec
 from ..database.store import Look
-from ..rows import checked_events
 from .leases import IS_DUE, sweep
 from .schema import PostgresLink
 
@@ -19,7 +12,7 @@ from .schema import PostgresLink
 
 T = TypeVar("T")
 
-__all__ = ["read_journal", "ready"]
+__all__ = ["ready"]
 
 # No child run that its parent drives has an agent. A run waits in the line of its queue, agent and
 # tenant, which an index has in its order. A look jumps from the head of a line to the next, and
@@ -91,43 +84,6 @@ WAITING: Final[LiteralString] = (
 READY: Final[LiteralString] = (
     f"WITH ready AS ({WAITING}) SELECT ({IS_DUE}), ARRAY(SELECT run_id FROM ready)"
 )
-
-ENTRIES: Final[LiteralString] = (
-    "SELECT seq, kind, data FROM entry WHERE run = (SELECT number FROM run "
-    "WHERE run_id = %s AND begun) ORDER BY seq"
-)
-CHAIN: Final[LiteralString] = (
-    "WITH RECURSIVE found AS (SELECT digest, data FROM blob WHERE digest = %s UNION ALL "
-    "SELECT b.digest, b.data FROM found f JOIN blob b "
-    "ON b.digest = encode(substr(f.data, 12, 71), 'escape')) SELECT digest, data FROM found"
-)
-"""A blob, and all parts of a conversation before it: a part begins with `{"before":"sha256:…"`."""
-
-
-def read_journal(
-    link: PostgresLink, codec: Codec, beginnings: Beginnings, run_id: str
-) -> tuple[Event, ...]:
-    """Return the events of a run after checking each; an empty tuple if the run does not exist.
-
-    Media of a run that is deleted just then are missing: the run does not exist any more. A
-    snapshot would tell it, too, but cost each leg two waits.
-
-    Raises:
-        StoreError: an event is missing or damaged.
-    """
-    rows = link.execute(ENTRIES, (run_id,), binary=True).fetchall()
-    try:
-        return checked_events(codec, beginnings, run_id, rows, partial(_checked_blob, link, {}))
-    except StoreError:
-        if link.execute(ENTRIES, (run_id,), binary=True).fetchone() is None:
-            return ()
-        raise
-
-
-def _checked_blob(link: PostgresLink, known: dict[str, bytes], digest: str) -> bytes:
-    if digest not in known:
-        known.update(link.execute(CHAIN, (digest,), binary=True).fetchall())
-    return checked_blob(digest, known.get(digest), "the store's table `blob`")
 
 
 def ready(link: PostgresLink, look: Look) -> list[str]:
