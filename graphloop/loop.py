@@ -77,9 +77,10 @@ def standard_edges(nodes: Standard) -> Edges[None]:
     screen_row: Edges[None] = {}
     if screen is not None:
         screen_row = {screen: {Passed: prepare, Blocked: append, Failed: END, Aborted: END}}
-    # `Failed` leads to END: the turn is empty, `append` has closed it, or the model gave no reply.
-    # `Aborted` leads to `append` where the turn may hold a reply or notes, the messages of a caller
-    # in mid-turn: `append` gives a result to each call without one, and keeps all in the history.
+    # `Failed` leads to END, since no call waits: its turn is empty (prepare, compact, screen, stop)
+    # or `append` has closed it (verify), or no reply came (model).
+    # `Aborted` leads to `append` where the turn may hold a reply, or messages that a caller added
+    # in mid-turn (notes): `append` gives a result to each call without one, and keeps all of it.
     return {
         **screen_row,
         # A conversation may begin with calls that have no result yet: they go to the gate.

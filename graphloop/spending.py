@@ -233,7 +233,7 @@ class Budget(Struct, frozen=True, gc=False):
             names.append("budget.uncounted")
         return tuple(names)
 
-    def left(self, spent: Spent) -> Budget:
+    def remaining(self, spent: Spent) -> Budget:
         """Return the remaining budget after this spending; no limit falls below 0."""
         tokens, tools, agents = spent.usage.total_tokens, spent.tool_calls, spent.agent_calls
         return self.without(Budget(tokens, spent.cost_usd, spent.seconds, tools, agents))

@@ -1,19 +1,20 @@
 """The kernel: `step(graph, run, event)` is the only place where a run changes.
 
-    event ──► check ───► node.on ──┬─ Wait ──────────────► Step(run, effects)
-              (pending,            │
-               spent,              └─ Leave(outcome) ─► table[node][outcome] ─► node.enter ─┐
-               time)                       ▲                    │                           │
+    event ─► answers? ─► node.on ──┬─ Wait ──────────────► Step(run, effects)
+             (pending;             │
+              adds usage           └─ Leave(outcome) ─► table[node][outcome] ─► node.enter ─┐
+              and time)                    ▲                    │                           │
                                            └────────────────────┼───────── Wait / Leave ◄───┘
                                                                 └─► END
 
-A driver performs effects and reports each result as an event. The kernel never performs anything:
-no clock, no randomness, no I/O, no logging, no globals. The same graph and the same events
-give the same run, on any machine, at any time; resume, replay and simulation rely on that.
+A driver performs effects and reports each result as an event. The kernel performs nothing: no
+clock, no randomness, no I/O, no globals. The same graph and the same events give the same run, on
+any machine, at any time; resume, replay and simulation rely on that.
 
-Two rules hold everywhere. First, *every* transition is a lookup in the graph's table. Second, the
-kernel accepts an answer only while its effect is pending, so no answer counts twice. Four events
-answer no effect and leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and
+Two rules hold everywhere. Each transition is a lookup in the table, but for a stopped run that the
+table leads in a circle: it ends. The kernel accepts an answer only while its effect is pending, so
+no answer counts twice. `WatchedNodes` stand in for the nodes of a run with temporal rules. Four
+events answer no effect and leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and
 `Cancelled` with `after_step`. Any other `Cancelled` voids all pending effects, and the node reacts.
 """
 
@@ -66,7 +67,7 @@ __all__ = ["NOT_WORKING", "SETTLE_MAX", "Step", "begin", "step"]
 S = TypeVar("S")
 
 SETTLE_MAX = 1_000
-"""The most transitions after one event; more of them mean a cycle that never waits."""
+"""The most transitions after one event; more mean a cycle, or a long stretch, without a wait."""
 
 TRANSITIONS: Final = range(SETTLE_MAX)
 

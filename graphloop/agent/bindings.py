@@ -287,7 +287,7 @@ def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | No
         given: `max_agent_depth`; None if the caller does not give it.
 
     Raises:
-        ConfigError: with the default depth, models could not call one of the agents.
+        ConfigError: agents are nested deeper than the default, and `max_agent_depth` is not given.
     """
     most = DEPTH_MAX if given is None else given
     path, within = tuple[str, ...](), ""

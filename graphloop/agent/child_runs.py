@@ -203,7 +203,7 @@ def output_types(plans: Mapping[str, Plan]) -> dict[str, object]:
 def _output_type(terms: RunTerms[Any]) -> object:
     if terms.final is not None:
         return terms.final.kind
-    # A graph's table decides what its answer is, and so does a tool that ends an agent's run.
+    # An agent without tools that end its run answers with text; a graph may answer anything.
     is_text = terms.recast is not None and not any(tool.ends for tool in terms.setup.tools)
     return str if is_text else Any
 

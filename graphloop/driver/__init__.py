@@ -8,7 +8,7 @@ Start with the loop in `driver.py`.
 
 from ..questions import Pending, pending_of
 from .cancellation import cancelled_inside
-from .children import child_unwanted
+from .children import child_abandoned
 from .driver import AsyncDriver
 from .in_flight import InFlight
 from .models import ASK, counted_limits, unseen_costs
@@ -58,7 +58,7 @@ __all__ = [
     "Shown",
     "Surrounding",
     "cancelled_inside",
-    "child_unwanted",
+    "child_abandoned",
     "counted_limits",
     "failed",
     "logged",

@@ -102,7 +102,7 @@ class CancelScope:
 
     @property
     def is_timed(self) -> bool:
-        """Whether a time limit counts the waits."""
+        """Whether the run has a `step_timeout_s`, so each wait must pass through this scope."""
         return self._timer is not None
 
     def enter(self, loop: AbstractEventLoop | None = None) -> None:

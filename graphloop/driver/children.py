@@ -33,8 +33,8 @@ __all__ = [
     "ChildDriver",
     "ChildRuns",
     "EndsElsewhere",
+    "child_abandoned",
     "child_ended",
-    "child_unwanted",
 ]
 
 Watched: TypeAlias = AsyncGenerator[Step[Any] | Shown, None]
@@ -271,7 +271,7 @@ class ChildRuns(Struct, eq=False):
             raise busy[0]
         return spent
 
-    async def end_unwanted(
+    async def end_abandoned(
         self, parent: Run[Any], at: float, drop: Callable[[StartRun], Awaitable[None]]
     ) -> ChildEnded | None:
         """End one abandoned child run, and return its `ChildEnded`; None if none could be ended.
@@ -291,7 +291,7 @@ class ChildRuns(Struct, eq=False):
             with suppress(RunBusy):
                 event = Cancelled(at, "not needed any more")
                 spent = await self.end(effect, parent, event, unless_busy=True)
-                return child_unwanted(at, effect_id, spent)
+                return child_abandoned(at, effect_id, spent)
         return None
 
     def _open_child(self, effect: StartRun, parent: Run[Any]) -> ChildRun[Any]:
@@ -376,7 +376,7 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
     return ChildEnded(at, effect, content, "error", run.spent, reason)
 
 
-def child_unwanted(at: float, effect: int, spent: Spent) -> ChildEnded:
+def child_abandoned(at: float, effect: int, spent: Spent) -> ChildEnded:
     """Return the `ChildEnded` of a child run that its parent has abandoned."""
     return ChildEnded(at, effect, UNWANTED, "not_run", spent, EndReason.ABORTED)
 

@@ -331,8 +331,8 @@ class AsyncDriver(Generic[S]):
         item: Shown | Event | None = None
         if run.turn.abandoned and not self._is_stopped:
             now, drop = self._ports.clock(), self.in_flight.drop
-            item = await self._models.end_unwanted(run, now, drop)
-            item = item or await self.children.end_unwanted(run, now, drop)
+            item = await self._models.end_abandoned(run, now, drop)
+            item = item or await self.children.end_abandoned(run, now, drop)
         if item is None and not self._is_stopped:
             item = await self.in_flight.next(run)
         if item is None and self._is_stopped:

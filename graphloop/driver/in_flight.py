@@ -287,7 +287,7 @@ class InFlight(Struct, Generic[S], eq=False):
         item = answer or await source.__anext__()
         if type(item) in SHOWN:
             if isinstance(source, ModelCallInFlight) and source.talk is not None:
-                # A turn's time limit counts each wait, so that the reader must not skip one.
+                # With a turn's time limit, the reader comes back through `_ask` for each wait.
                 self.talk = _ask if self._scope.is_timed else source.talk.send
             return item
         self.source = None

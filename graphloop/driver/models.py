@@ -129,7 +129,7 @@ class Models(Struct, Generic[S], eq=False):
             elif type(event) is EffectsStarted and len(event.effects) == 1:
                 self.calls.pop(event.effects[0], None)
 
-    async def end_unwanted(
+    async def end_abandoned(
         self, run: Run[S], at: float, drop: Callable[[CallModel], Awaitable[None]]
     ) -> EffectFailed | None:
         """End the abandoned model call of a run, and return its end with its usage, or None.

@@ -137,7 +137,7 @@ def note_limits(turn: Turn, refused: Iterable[CallOverLimit]) -> Turn:
 
 def budget_remaining(run: Run[S], tool_calls: int, agent_calls: int = 0) -> Budget:
     """Return the remaining budget, less pending children and calls, and less these new calls."""
-    left, tool_calls = run.setup.budget.left(run.spent), tool_calls + _tools_running(run)
+    left, tool_calls = run.setup.budget.remaining(run.spent), tool_calls + _tools_running(run)
     for effect in run.pending.values():
         if isinstance(effect, StartRun):
             left = left.without(effect.budget)

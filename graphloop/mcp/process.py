@@ -128,7 +128,7 @@ async def _read(
     log: ServerLog,
     ended: Callable[[], object],
 ) -> None:
-    """Give the session what the server says, and the log what is no message."""
+    """Send each message on the server's output to the session, and other lines to the log."""
     with answers:
         async for line in _read_lines(process.stdout):
             try:

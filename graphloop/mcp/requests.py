@@ -98,7 +98,7 @@ def as_tool_errors() -> Generator[None, None, None]:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """Return the error that began it; groups of errors have messages of no use."""
+    """Return the first error within a group of errors, whose own message says nothing."""
     cause = error
     while isinstance(cause, BaseExceptionGroup):
         # isinstance does not know the type of the errors.

@@ -158,7 +158,7 @@ class Append(FrozenFields):
         if run.ending is not None:
             return Leave(run, _end_outcome(run.ending))
         if finish in REFUSED:
-            # A screen names itself where a server gives its own word for the reason.
+            # The raw finish reason of a screen's reply is the screen's name.
             by = (reply.raw_finish_reason,) if reply.model == SCREEN else ()
             return Leave(ended_by(run, Ending(ENDS[finish], by)), Refused())
         waiting = turn.notes or run.inbox.steering

@@ -68,7 +68,7 @@ class Child(FrozenFields):
             return Leave(ended_by(run, ending), Failed())
         opened = apply_steering(evolve(clear_ending(run), turn=Turn(number=run.turn.number + 1)))
         key = f"{self.name}.{run.next_effect}"
-        left, messages = run.setup.budget.left(run.spent), opened.messages
+        left, messages = run.setup.budget.remaining(run.spent), opened.messages
         if self.prompt:
             messages = messages.append(UserMessage(self.prompt, origin=self.name))
         start = StartRun(run.next_effect, key, self.agent, "", messages, left, self.place)

@@ -244,7 +244,7 @@ class SpanTree:
             self._on_chat(found.attributes, found.started_at, event.at, reply)
 
     def _end_effects(self, leg: _Leg, effects: Iterable[int], at: float) -> None:
-        """End the spans of effects that nothing answers any more."""
+        """End the open spans of these effects: no event will answer them."""
         for effect in [*effects]:
             leg.open.pop(effect).span.end(_nanoseconds(at))
 

@@ -175,7 +175,7 @@ def new_results(
 
 
 def new_notes(before: Run[S], event: Event, run: Run[S]) -> tuple[Message, ...]:
-    """Return the messages to append after a turn, if this step adds them to the conversation."""
+    """Return the notes of a turn that this step has moved into the conversation."""
     notes = before.turn.notes
     if isinstance(event, Steered):
         notes = (*notes, *event.append)

@@ -120,7 +120,7 @@ def find_unbounded_cycles(
         calls: the product of the graph with the status of tool calls.
         aside: the nodes whose cycles are suppressed.
         every: whether to yield all cycles, without a limit on their number.
-        simulated: whether a cycle is a finding only if a simulated run takes it.
+        simulated: whether to report a cycle only if a simulated run takes it.
     """
     for cycle in unbounded(ranking, calls, aside, every=every):
         node = cycle.node

@@ -102,7 +102,7 @@ def _results_alone(visits: VisitBounds[S], aside: frozenset[str]) -> Iterator[Fi
 
 @final
 class Blame(Generic[S]):
-    """Finds the transitions to blame for the findings of one graph."""
+    """Finds, for an error, the cells of the table whose change would remove it."""
 
     def __init__(self, graph: ProofGraph[S]) -> None:
         self._graph = graph

@@ -280,7 +280,7 @@ class _Handler(DefaultRequestHandler):
 
 @final
 class _Caller(User):
-    """The caller of a request, by the name that `caller` returned."""
+    """The caller of a request, as a user of the SDK, by the name that `caller` returned."""
 
     def __init__(self, name: str) -> None:
         self._name = name

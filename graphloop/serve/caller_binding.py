@@ -31,11 +31,10 @@ TAG_CHARS: Final = 32
 
 @final
 class CallerClaims:
-    """Makes and checks run ids and request states.
+    """Signs run ids and request states for one caller, and checks them.
 
     Args:
-        secret: the server's secret, which its later processes need to accept the same texts; None
-            for a random one.
+        secret: the signing key; give later processes the same one. None for a random key.
 
     Raises:
         ConfigError: the secret is empty.

@@ -71,7 +71,7 @@ def _hold(path: Path, lock: FileLock) -> Callable[[], object]:
         return lambda: _give_back(path, lock)
 
     def driven() -> None:
-        """Do nothing; only a timer refers to this function, so it is freed with the event loop."""
+        """Do nothing. Only a timer of the event loop holds this: it is freed with the loop."""
 
     back = finalize(driven, _give_back, path, lock)
     back.atexit = False

@@ -70,7 +70,7 @@ def crowded(subject: Subject[S], trace: Trace[S]) -> Iterator[Violation]:
             if waits or len(local) > node.max_tool_concurrency:
                 text = f"node {node.name!r} runs {len(local)} calls at once, beside {clients}"
                 yield Violation("room", f"{text} that a client answers", number)
-        remaining = run.setup.budget.left(run.spent)
+        remaining = run.setup.budget.remaining(run.spent)
         for effect in [*[call for call in calls if call not in new], *new]:
             if isinstance(effect, StartRun):
                 if effect in new and not _fits_in(effect.budget, remaining):

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, NoReturn, TypeAlias, TypeVar, assert_never
 
-from ..driver import child_unwanted, failed
+from ..driver import child_abandoned, failed
 from ..effects import (
     AskHuman,
     AwaitCaller,
@@ -289,7 +289,7 @@ class _Process(Generic[S]):
         with suppress(Exception):
             ended = self._world.child(effect) if self._rng.random() < 0.5 else None
             spent = spent if ended is None else ended[2]
-        return child_unwanted(self._clock, effect_id, spent)
+        return child_abandoned(self._clock, effect_id, spent)
 
     def _is_surely_unstarted(self, effect: Effect) -> bool:
         """Whether it is certain that no process has started this waiting call or child run."""

@@ -291,7 +291,7 @@ class Tool(Generic[P, R_co]):
     async def reconciled(
         self, arguments: str, context: ToolContext
     ) -> ToolOutcome | Literal["not_done", "unknown"]:
-        """Find out whether a call took effect that had started when its process stopped.
+        """Find out whether a call took effect whose process stopped before its result was kept.
 
         Returns the outcome if the call took effect, "not_done" if the call may run (again), and
         otherwise "unknown". A lookup that raises, exceeds `timeout_s`, or returns anything but

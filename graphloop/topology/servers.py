@@ -50,7 +50,7 @@ class PinnedServer:
 
     @property
     def plain(self) -> dict[str, object]:
-        """The server as the plain data of a file, with the definitions in it."""
+        """The server as the plain data of a file, including its pinned definitions."""
         return {"pinned": [to_builtins(tool) for tool in self.definitions], **self.options}
 
     def tools(self, registry: Registry) -> dict[str, AnyTool]:

@@ -32,7 +32,7 @@ ROOMS = tuple(
 """The folders of the package, lowest first; `lint-imports` refuses a folder without a layer."""
 
 INTRODUCTION = """\
-# The house on one page
+# The house, printed
 
 Printed from the code by `python -m tests.house.architecture`; a test keeps it as the code is.
 
@@ -74,6 +74,9 @@ An agent with one tool is asked, its model calls the tool, and answers.
 5. The result comes back as `ToolReturned`. `Execute` keeps it in the turn; `Append` moves the turn into the conversation.
 6. `StopCheck` goes on to the next turn, or `Verify` ends the run. `RunHandle` makes the `RunResult`.
 
+A run parks when no pending effect can be performed here (`Performer.performable`), such as a question to a person.
+The driver then rests, and the recorder releases the run in the store.
+
 A delta goes from the decoder of the wire to `ModelCallInFlight`, and from there to the `async for` of the caller.
 While the model alone is awaited, `RunStream` takes it there directly; else it passes through the driver's loop.
 
@@ -90,14 +93,14 @@ async def read(x: int) -> str:
 def page() -> str:
     """Return the page as it should stand."""
     kernel = sorted(PACKAGE.glob("*.py"))
-    parts = [INTRODUCTION, "## Root\n", _files(kernel)]
+    parts = [INTRODUCTION, VALUES, WALK, _walk(), "\n## Root\n", _files(kernel)]
     for room in ROOMS:
         files = sorted((PACKAGE / room).rglob("*.py"))
         opening = ast.get_docstring(ast.parse((PACKAGE / room / "__init__.py").read_text("utf-8")))
         assert opening is not None, f"{room} says what it owns"
         own = [path for path in files if path.name != "__init__.py"]
         parts += [f"## `{room}/`\n", opening + "\n", _files(own)]
-    return "\n".join([*parts, VALUES, WALK, _walk()])
+    return "\n".join(parts)
 
 
 def _files(paths: list[Path]) -> str:

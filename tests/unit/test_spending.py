@@ -67,7 +67,7 @@ def test_a_limit_trips_exactly_when_nothing_is_left(limit: Budget, spent: Spent)
     """
     names = ("budget.tokens", "budget.usd", "budget.seconds")
 
-    left = limits(limit.left(spent))
+    left = limits(limit.remaining(spent))
 
     assert limit.tripped(spent) == tuple(
         name for name, rest in zip(names, left[:3], strict=True) if rest == 0
@@ -78,7 +78,7 @@ def test_a_limit_trips_exactly_when_nothing_is_left(limit: Budget, spent: Spent)
 @given(limit=budgets, spent=spents)
 def test_nothing_is_left_of_a_limit_but_what_was_not_spent(limit: Budget, spent: Spent) -> None:
     """And where there is no limit, there is none afterwards."""
-    before, after = limits(limit), limits(limit.left(spent))
+    before, after = limits(limit), limits(limit.remaining(spent))
 
     for most, rest, gone in zip(before, after, used(spent), strict=True):
         assert (most is None) == (rest is None)

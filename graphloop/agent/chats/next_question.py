@@ -241,7 +241,7 @@ class Asking(Struct, frozen=True):
                 f"{self.chain.title}: expected something left of its budget, found that "
                 f"it is spent ({', '.join(tripped)}). Fix: open the chat with a larger budget."
             )
-        return evolve(setup, budget=setup.budget.tightened(budget.left(before.spent)))
+        return evolve(setup, budget=setup.budget.tightened(budget.remaining(before.spent)))
 
 
 def _user_message(prompt: PromptInput | MessageInput) -> UserMessage:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop.driver.children import child_unwanted
+from graphloop.driver.children import child_abandoned
 from graphloop.errors import StoreError
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.spending import Spent
@@ -104,7 +104,7 @@ async def test_a_fork_copies_a_child_as_it_was_while_it_was_needed(
     """In the copy the join is open, and may need it; so does what was stopped below the child."""
 
     store = await filled(make(tmp_path))
-    await store.append("r", 4, child_unwanted(5.0, 1, Spent()))
+    await store.append("r", 4, child_abandoned(5.0, 1, Spent()))
     for run_id in ("r/c1.0", "r/c1.0/c2.0"):
         await store.append(run_id, 2 + (run_id == "r/c1.0"), event(5))
 
