@@ -77,7 +77,7 @@ def standard_edges(nodes: Standard) -> Edges[None]:
     screen_row: Edges[None] = {}
     if screen is not None:
         screen_row = {screen: {Passed: prepare, Blocked: append, Failed: END, Aborted: END}}
-    # `Failed` leads to END, since no call waits: its turn is empty (prepare, compact, screen, stop)
+    # `Failed` leads to END, as no call waits: its turn is empty (prepare, compact, screen, stop),
     # or `append` has closed it (verify), or no reply came (model).
     # `Aborted` leads to `append` where the turn may hold a reply, or messages that a caller added
     # in mid-turn (notes): `append` gives a result to each call without one, and keeps all of it.

@@ -93,7 +93,10 @@ class NamedAgent(Protocol):
 
 
 @final
-class AgentTool(Struct, frozen=True):
+@dataclass(
+    frozen=True, slots=True, repr=False
+)  # A Struct would need `ChildOpener` for its signature.
+class AgentTool:
     """An agent as a tool. Make one with `Agent.as_tool` or `agent_tool`.
 
     Args:

@@ -222,7 +222,7 @@ def test_a_verdict_that_is_no_verdict_approves_nothing(verdicts: list[object]) -
     result = asyncio.run(agent.generate("go"))
     given = {one.key: wrong(said) for one, said in zip(result.pending, verdicts, strict=True)}
 
-    with pytest.raises(ConfigError, match="is True, False or an Approval"):
+    with pytest.raises(ConfigError, match="expected True, False or an Approval"):
         asyncio.run(agent.resume(result, approvals=given))
 
     assert [] == ran

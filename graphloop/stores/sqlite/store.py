@@ -84,7 +84,7 @@ class SqliteStore(DatabaseStore[SqliteLink]):
         reader = Reader(self._path, clock)
         super().__init__(str(self._path), codec, holder, writer, reader, DIALECT)
 
-    async def _unknown(self, run_id: str) -> UnknownRun:
+    async def _unknown_run(self, run_id: str) -> UnknownRun:
         return unknown_run(run_id, self._path, await self.runs())
 
 

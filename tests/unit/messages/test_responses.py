@@ -156,7 +156,7 @@ def test_each_item_of_the_reference_is_read(name: str) -> None:
     ("items", "facts"),
     [
         ([{"type": "item_reference", "id": "msg_1"}], r"messages\[0\].*'item_reference'"),
-        ([ASK, {**CALL, "name": None}], r"messages\[1\]: `name`"),
+        ([ASK, {**CALL, "name": None}], r"messages\[1\]: expected `name`"),
         ([{"type": "message", "role": "user", "content": 3}], r"messages\[0\]\.content.*3"),
         ([user({"type": "input_text", "text": "a"}, {"type": "x"})], r"content\[1\].*'x'"),
         ([{"type": "message", "role": "tool", "content": "a"}], "role 'tool'"),
