@@ -111,7 +111,9 @@ def start_run(
             chat=terms.chat,
             revision=terms.revision() if is_stored else "",
         )
-        return _opened(ports, started, terms, messages, instructed=bool(said), warnings=warnings)
+        return _make_handle(
+            ports, started, terms, messages, instructed=bool(said), warnings=warnings
+        )
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
 
@@ -188,7 +190,7 @@ def resume_run(
         elif "/" in run and terms.shared.fleet.elsewhere is not None:
             root = terms.ports(terms.shared.stored(), (), deps)
             child, tree = await child_resumption(run, terms.graph, root, given)
-            return _opened(child.ports, tree, child)
+            return _make_handle(child.ports, tree, child)
         else:
             kept_in, added = terms.shared.stored(), ()
             events = await kept_in.load(run)
@@ -204,12 +206,12 @@ def resume_run(
         approve = approver_alone(ports.approve, known)
         ports = evolve(ports, attended=attended, approve=approve, revision=revision)
         tree = await resumption(known, ports, given)
-        return _opened(ports, tree, terms, opening, instructed=instructed)
+        return _make_handle(ports, tree, terms, opening, instructed=instructed)
 
     return RunStream(open_run, terms.graph, keep=keep, has_objects=terms.final is not None)
 
 
-def _opened(
+def _make_handle(
     ports: Ports[S],
     begins: Started | Resumption[S],
     terms: RunTerms[S] | ChildRun[S],

@@ -138,7 +138,9 @@ async def _decided(
     unclear = [key for key, one in answers.items() if not is_answer(one) or is_stray(way, one)]
     if unclear:
         ran = list(bank.ran)
-        with pytest.raises(ConfigError, match=r"expected True, False or an Approval|has a token that is"):
+        with pytest.raises(
+            ConfigError, match=r"expected True, False or an Approval|has a token that is"
+        ):
             await _given(way, bank, calls, parked, answers)
         assert ran == bank.ran
     return await _given(way, bank, calls, parked, {**answers, **dict.fromkeys(unclear, False)})
