@@ -62,5 +62,6 @@ def test_the_table_names_tests_that_are_there(number: int) -> None:
     tree = ast.parse((HERE / file).read_text(encoding="utf-8"))
 
     assert file in claimed()[number]
-    functions = ast.FunctionDef | ast.AsyncFunctionDef
-    assert name in {one.name for one in tree.body if isinstance(one, functions)}
+    assert name in {
+        one.name for one in tree.body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef)
+    }

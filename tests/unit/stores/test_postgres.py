@@ -27,7 +27,7 @@ from graphloop.stores import open_store
 from graphloop.stores.base import Ask
 from graphloop.stores.database.claims import Holder
 from graphloop.stores.database.jobs import Job
-from graphloop.stores.postgres import PostgresStore, reading, schema
+from graphloop.stores.postgres import PostgresStore, journal, schema
 from graphloop.stores.postgres.schema import PostgresLink, opened
 from graphloop.stores.postgres.writer import Writer
 from graphloop.values import UserMessage
@@ -292,7 +292,7 @@ async def test_a_run_that_is_deleted_while_it_is_read_is_unknown(
 
     def pruned(self: PostgresLink, *given: Any, **options: Any) -> Any:
         rows = execute(self, *given, **options)
-        if given[0] == reading.ENTRIES:
+        if given[0] == journal.ENTRIES:
             link.execute("DELETE FROM entry; DELETE FROM blob; DELETE FROM run")
         return rows
 
