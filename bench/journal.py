@@ -12,7 +12,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import aclosing, closing, contextmanager
-from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -145,6 +144,7 @@ async def _turns(sizes: Sizes, folder: Path) -> list[Row]:
         for name in (f"count{turns}", f"floor{turns}"):
             bytes_used[name] = (folder / f"{name}.db").stat().st_size
     counts[long].subtract(counts[middle])
+    assert counts[long]["COMMIT"] > 0, "each connection is traced"
     commits, selects = (counts[long][kind] / growth for kind in ("COMMIT", "SELECT"))
     ours, raw = (bytes_used[f"{name}{long}"] - bytes_used[f"{name}{middle}"] for name in SIDES)
     ratio = Spread.of([ours / max(1, raw)])
@@ -213,15 +213,14 @@ def _raw(journal: sqlite3.Connection, turns: int, chars: int) -> Work:
 def _counted() -> Generator[Counter[str]]:
     """Count the statements of all connections that are opened meanwhile, by their first word."""
     words = Counter[str]()
+    connect: Callable[..., sqlite3.Connection] = sqlite3.connect
 
-    class Traced(sqlite3.Connection):
-        """A connection that counts its statements."""
+    def traced(*arguments: object, **options: object) -> sqlite3.Connection:
+        connection = connect(*arguments, **options)
+        connection.set_trace_callback(lambda statement: words.update([statement.split()[0]]))
+        return connection
 
-        def __init__(self, *arguments: object, **options: object) -> None:
-            super().__init__(*arguments, **options)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-            self.set_trace_callback(lambda statement: words.update([statement.split()[0]]))
-
-    with patch.object(sqlite3, "connect", partial(sqlite3.connect, factory=Traced)):
+    with patch.object(sqlite3, "connect", traced):
         yield words
 
 
