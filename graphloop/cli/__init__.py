@@ -39,13 +39,15 @@ COMMANDS: Final = {
     "watch": "Follow a run that another process drives.",
     "otel": "Send the spans of a run to a trace backend.",
     "worker": "Drive the runs of a store that wait.",
+    "submit": "Store a new run, which a worker drives.",
+    "steer": "Say something to a run, wherever it is driven.",
     "cancel": "End a run, wherever it is driven.",
     "doctor": "Tell what a store needs, and what to do.",
     "prune": "Delete old runs that are over.",
     "mcp": "Use tools of MCP servers, or serve an agent.",
     "init": "Write a first agent, a test and a topology.",
 }
-OPERATING: Final = ("worker", "cancel", "doctor", "prune")
+OPERATING: Final = ("worker", "submit", "steer", "cancel", "doctor", "prune")
 """The commands whose modules are in the folder `operating`."""
 MAY_BE_BLANK: Final = ("instructions", "reason")
 HELP: Final = """Agents as explicit graphs: run an agent, see it, prove it, resume it.

@@ -35,6 +35,8 @@ COMMANDS = (
     "approve",
     *LATER,
     "worker",
+    "submit",
+    "steer",
     "cancel",
     "doctor",
     "prune",
@@ -42,7 +44,7 @@ COMMANDS = (
     "init",
 )
 OF_MCP = tuple(f"mcp {command}" for command in MCP_COMMANDS)
-LOADING = (*FIRST, *LATER, "worker", *OF_MCP)
+LOADING = (*FIRST, *LATER, "worker", "submit", *OF_MCP)
 
 
 @pytest.mark.parametrize("columns", ["44", "80"])
