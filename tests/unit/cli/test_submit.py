@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from graphloop.events import Queued, Started
 from graphloop.stores import SqliteStore
-from graphloop.values import UserMessage
+from graphloop.values import Message, UserMessage
 from graphloop.workers import Client
 from tests.unit.cli.command_line import STORE, refused, shown, started, write
 
@@ -27,15 +28,19 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write({"desk.py": DESK})
 
 
-async def texts_of(run_id: str) -> tuple[str, list[object]]:
+async def texts_of(run_id: str) -> tuple[str, list[Message]]:
     """Wait for the end of a run, and return its answer and what users have said in it."""
     async with Client("runs.db", poll_s=0.01) as client:
         ended = await client.result(run_id, timeout_s=60)
     store = SqliteStore(Path("runs.db"))
-    history = (await store.load(run_id))[0]
-    said = [event.message for event in await store.load(run_id) if hasattr(event, "message")]
+    events = await store.load(run_id)
     await store.aclose()
-    return ended.text, [*getattr(history, "messages", ()), *said]
+    first = events[0]
+    assert isinstance(first, Started)
+    return ended.text, [
+        *first.messages,
+        *[event.message for event in events if isinstance(event, Queued)],
+    ]
 
 
 def test_a_submitted_run_is_driven_by_a_worker_with_what_was_said_meanwhile() -> None:
