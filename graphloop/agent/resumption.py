@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
 
-from ..driver import ChildRun, Elsewhere, Pending, Ports, Resumption, pending_of
+from ..driver import NOT_NEEDED, ChildRun, Elsewhere, Pending, Ports, Resumption, pending_of
 from ..effects import CallModel, StartRun
 from ..errors import ConfigError, IllegalEvent, UnknownRun
 from ..events import Event, Started
@@ -34,8 +34,6 @@ __all__ = [
 ]
 
 S = TypeVar("S")
-
-UNWANTED: Final = "not needed any more"
 
 
 def opening_of(events: Sequence[Event], *, instructed: bool) -> tuple[Sequence[Message], bool]:
@@ -145,7 +143,7 @@ async def child_resumption(
     assert opened is not None, "the id of a child run has a path"
     tree = await resumption(state_after(graph, events), ports, answers)
     if not is_awaited and tree.cancelled is None:
-        tree = evolve(tree, cancelled=UNWANTED)
+        tree = evolve(tree, cancelled=NOT_NEEDED)
     return opened, tree
 
 

@@ -93,9 +93,8 @@ class NamedAgent(Protocol):
 
 
 @final
-@dataclass(
-    frozen=True, slots=True, repr=False
-)  # A Struct would need `ChildOpener` for its signature.
+# A Struct would need `ChildOpener` for its signature, and this module cannot import it.
+@dataclass(frozen=True, slots=True, repr=False)
 class AgentTool:
     """An agent as a tool. Make one with `Agent.as_tool` or `agent_tool`.
 

@@ -44,7 +44,7 @@ Recast: TypeAlias = Callable[["RunTerms[S]", Mapping[str, object]], "RunTerms[S]
 OVERRIDES: Final[ContextVar[Mapping[AgentResources, Override] | None]] = ContextVar(
     "graphloop_overrides", default=None
 )
-"""What tests override, by the agent's resources, in this task and the tasks that it starts."""
+"""The terms that a test gives in place of an agent's, by its resources; tasks inherit them."""
 
 NO_FLEET: Final = Fleet()
 

@@ -8,7 +8,7 @@ Start with the loop in `driver.py`.
 
 from ..questions import Pending, pending_of
 from .cancellation import cancelled_inside
-from .children import child_abandoned
+from .children import NOT_NEEDED, child_abandoned
 from .driver import AsyncDriver
 from .in_flight import InFlight
 from .models import ASK, counted_limits, unseen_costs
@@ -34,6 +34,7 @@ from .ports import (
 
 __all__ = [
     "ASK",
+    "NOT_NEEDED",
     "Approver",
     "AsyncDriver",
     "Callback",

@@ -30,6 +30,7 @@ from .ports import ChildRun, ChildStep, Parked, Ports, Resumption, Shown
 
 __all__ = [
     "NONE_TRIED",
+    "NOT_NEEDED",
     "ChildDriver",
     "ChildRuns",
     "EndsElsewhere",
@@ -41,7 +42,8 @@ Watched: TypeAlias = AsyncGenerator[Step[Any] | Shown, None]
 
 UNCOUNTED: Final = "what it spends from now on is not counted here"
 
-UNWANTED: Final = "Stopped: its answer was not needed any more."
+NOT_NEEDED: Final = "not needed any more"
+UNWANTED: Final = f"Stopped: its answer was {NOT_NEEDED}."
 
 NONE_TRIED: Final = frozenset[int]()
 """No effects; a shared value, since each `frozenset()` would be a new one."""
@@ -289,7 +291,7 @@ class ChildRuns(Struct, eq=False):
             assert isinstance(effect, StartRun), "the kernel has looked"
             await drop(effect)
             with suppress(RunBusy):
-                event = Cancelled(at, "not needed any more")
+                event = Cancelled(at, NOT_NEEDED)
                 spent = await self.end(effect, parent, event, unless_busy=True)
                 return child_abandoned(at, effect_id, spent)
         return None

@@ -46,7 +46,7 @@ def is_output_item(message: Mapping[str, object]) -> bool:
 def output_items(place: str, items: Sequence[object]) -> AssistantMessage:
     """Return the reply whose items follow one another.
 
-    What only the server can read goes back with it, unless reasoning lacks its encrypted form: the
+    Opaque items go back to the server as they came, unless reasoning lacks its encrypted form: the
     server would look for such items where it stores none.
 
     Args:

@@ -45,7 +45,7 @@ Each folder is a room. It imports from the kernel and from rooms above it in thi
 """
 
 VALUES = """\
-## What a run works with
+## The values of a run
 
 Four values stand between an agent and the kernel. Each is complete when it is made.
 

@@ -152,9 +152,8 @@ class Writer:
 
     def _ring(self) -> None:
         if self._bell is not None:
-            with suppress(
-                OSError
-            ):  # A full socket wakes the thread already; a closed one has no thread.
+            # A full socket wakes the thread already; a closed one has no thread.
+            with suppress(OSError):
                 self._bell.send(b"\0")
 
     def _run(self, ear: socket.socket) -> None:
