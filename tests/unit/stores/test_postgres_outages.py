@@ -139,7 +139,11 @@ async def test_a_primary_that_became_a_standby_is_waited_for(
 
 
 async def test_a_connection_that_still_sends_a_query_is_given_up(dsn: str) -> None:
-    """A server that goes away at that moment leaves one: open, busy, and readable for ever."""
+    """A server that goes away at that moment leaves one that is open and busy for ever.
+
+    The query here is answered late: an early answer would wake the writer's thread, perhaps before
+    libpq notes in this thread that it has sent the query.
+    """
     store = PostgresStore(dsn)
     await store.claim("r")
     await store.append("r", 1, BEGUN)
@@ -147,7 +151,7 @@ async def test_a_connection_that_still_sends_a_query_is_given_up(dsn: str) -> No
     objects: list[Any] = gc.get_objects()
     known = [one for one in objects if isinstance(one, PostgresLink)]
     (link,) = [one for one in known if not one.closed and one.info.dbname == name]
-    link.pgconn.send_query(b"SELECT")
+    link.pgconn.send_query(b"SELECT pg_sleep(20)")
 
     await store.append("r", 2, LATE)
 
