@@ -40,6 +40,7 @@ def test_a_run_is_parked_approved_and_resumed(desk: Path, store: tuple[str, str]
 
 def test_a_doctor_tells_of_runs_that_no_worker_takes(desk: Path, store: tuple[str, str]) -> None:
     """Its exit status wakes a person; without a finding, it does not."""
+    graphloop("run", ROOT / "examples/weather", *store, cwd=desk)
     well = graphloop("doctor", *store, cwd=desk)
     graphloop("run", ROOT / "examples/approval", *store, cwd=desk)
     parked = graphloop("doctor", *store, cwd=desk)

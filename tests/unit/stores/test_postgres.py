@@ -20,7 +20,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from graphloop.errors import ConfigError, Fenced, StoreError, UnknownRun
+from graphloop.errors import ConfigError, Fenced, OtherSchema, StoreError, UnknownRun
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.media import image
 from graphloop.stores import open_store
@@ -385,13 +385,23 @@ async def test_of_two_first_uses_one_creates_the_tables(dsn: str) -> None:
     await store.aclose()
 
 
-async def test_a_newer_schema_is_refused(dsn: str, link: PostgresLink) -> None:
-    """An old program must not write what a newer one cannot read."""
-    link.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
+@pytest.mark.parametrize(
+    ("version", "fix"),
+    [
+        ("4", "end its runs with .* drop the schema"),
+        ("99", "upgrade graphloop"),
+    ],
+)
+async def test_another_schema_is_refused(
+    dsn: str, link: PostgresLink, version: str, fix: str
+) -> None:
+    """A program must not write what another cannot read; its user learns what to do."""
+    link.execute("UPDATE meta SET value = %s WHERE key = 'schema'", (version,))
     store = PostgresStore(dsn)
 
-    with pytest.raises(StoreError, match="schema version 99, expected 5"):
-        await store.runs()
+    for work in (store.runs(), store.claim("r")):
+        with pytest.raises(OtherSchema, match=f"schema version {version}, expected 5. Fix: {fix}"):
+            await work
     await store.aclose()
 
 
