@@ -84,7 +84,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     if kind == "sqlite":
         return Scene(lambda: SqliteStore(tmp_path / "runs.db", durability="process"), engine)
     if name == "dbos":
-        dsn = request.getfixturevalue("dbos_database")
+        dsn = request.getfixturevalue("used_by_dbos")
         return Scene(lambda: PostgresStore(dsn), Dbos)
     dsn = database(request.getfixturevalue("postgres"))
     return Scene(lambda: PostgresStore(dsn), engine)
