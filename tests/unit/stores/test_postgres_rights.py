@@ -118,7 +118,7 @@ async def test_the_owner_of_the_tables_is_named_to_an_engine(roles: Roles) -> No
         await store.runs()
     for fix in fixes(refused.value):
         roles.do(fix)
-    with pytest.raises(StoreError, match="Fix: .* as postgres"):
+    with pytest.raises(StoreError, match=r"Fix: .* as postgres"):
         await store.on_ready("PERFORM told.leg;")
     await owner.on_ready("PERFORM told.leg;")
 
