@@ -103,7 +103,7 @@ class Fleet:
         """Submit runs of an agent."""
         store = PostgresStore(self.dsn)
         listed = AGENTS[agent]().runs(store)
-        await store.runs()  # Creates the tables.
+        await store.retry(())  # A write creates the tables.
         found = [await listed.submit("Go.", run_id=f"{name}-{at}") for at in range(runs)]
         await store.aclose()
         return found
@@ -238,7 +238,7 @@ async def in_memory(runs: int) -> float:
 async def parked(fleet: Fleet) -> list[Row]:
     """Measure looks, answers and lists among many runs that wait for people."""
     store, name, took = PostgresStore(fleet.dsn), "7 parked", dict[str, list[float]]()
-    await store.runs()
+    await store.retry(())  # A write creates the tables.
     before = fleet.asked(SIZE)
     with psycopg.connect(fleet.dsn, autocommit=True) as link:
         link.execute(PARKED, (fleet.parked,))
