@@ -55,10 +55,14 @@ SIZE: Final = (
 )
 PARKED: Final = b"""
 WITH made AS (INSERT INTO graphloop.run(run_id, graph, agent, status, epoch, begun)
-  SELECT 'p-' || n, 'a', 'a', 'parked', 1, true FROM generate_series(1, %s) n RETURNING number)
+  SELECT 'p-' || n, 'asks', 'asks', 'parked', 1, true FROM generate_series(1, %s) n
+  RETURNING number)
 INSERT INTO graphloop.entry(run, seq, kind, data)
   SELECT number, seq, 'ModelReplied', convert_to(repeat('x', 395), 'UTF8')
   FROM made CROSS JOIN generate_series(1, 10) seq"""
+CHILDREN: Final = (
+    "SELECT count(*) FROM graphloop.run WHERE strpos(run_id, '/') > 0 AND owner IS NOT NULL"
+)
 LIMITS: Final = {"Pull": (3.5, 2.8, 4.4, 1.0, 600), "Dbos": (6.0, 3.5, 5.7, 8.0, 500)}
 
 
@@ -103,7 +107,7 @@ class Fleet:
         """Submit runs of an agent."""
         store = PostgresStore(self.dsn)
         listed = AGENTS[agent]().runs(store)
-        await store.runs()  # Creates the tables.
+        await store.retry(())  # A write creates the tables.
         found = [await listed.submit("Go.", run_id=f"{name}-{at}") for at in range(runs)]
         await store.aclose()
         return found
@@ -157,6 +161,12 @@ def cpu_s(worker: Worker) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def memory_mb(worker: Worker) -> float:
+    """Return the memory of a worker."""
+    pages = int(Path(f"/proc/{worker.pid}/statm").read_text("utf-8").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
 async def hop(fleet: Fleet, engine: str, aims: tuple[float, float]) -> list[Row]:
     """Measure the time from an approval to its event in the journal, one run after the other."""
     run_ids = await fleet.submit("asks", fleet.hops)
@@ -196,6 +206,24 @@ async def recovery(fleet: Fleet) -> list[Row]:
         row(name, "SIGTERM to resumed, the latest", max(found["TERM"]), 1.0, "s"),
         row(name, "SIGSTOP to resumed, the latest", max(found["STOP"]), LEASE_S + 1, "s"),
     ]
+
+
+async def families(fleet: Fleet) -> list[Row]:
+    """Measure the time until a cancelled run has ended with its child, which another drives."""
+    run_ids, said = await fleet.submit("parent", fleet.kills), dict[str, float]()
+    async with AsyncExitStack() as workers, Client(fleet.dsn) as client:
+        for _ in range(2):
+            await workers.enter_async_context(fleet.worker("parent"))
+        while fleet.asked(CHILDREN) < fleet.kills:  # noqa: ASYNC110 - other processes do it
+            await asyncio.sleep(LOOK_S)
+        for run_id in run_ids:
+            said[run_id] = time.time()
+            await client.cancel(run_id)
+            await client.result(run_id)
+    ended = fleet.last("Cancelled")
+    waits = [at - said[run_id.partition("/")[0]] for run_id, at in ended.items()]
+    name = f"{len(said)} families, cancelled until a run has ended, the latest"
+    return [row("8 children", name, max(waits), 1.0, "s")]
 
 
 async def cost(fleet: Fleet, engine: str) -> list[Row]:
@@ -238,14 +266,18 @@ async def in_memory(runs: int) -> float:
 async def parked(fleet: Fleet) -> list[Row]:
     """Measure looks, answers and lists among many runs that wait for people."""
     store, name, took = PostgresStore(fleet.dsn), "7 parked", dict[str, list[float]]()
-    await store.runs()
+    await store.retry(())  # A write creates the tables.
     before = fleet.asked(SIZE)
-    with psycopg.connect(fleet.dsn, autocommit=True) as link:
-        link.execute(PARKED, (fleet.parked,))
-        link.execute("VACUUM ANALYZE graphloop.run, graphloop.entry")
+    async with fleet.worker("asks") as worker:
+        memory = memory_mb(worker)
+        with psycopg.connect(fleet.dsn, autocommit=True) as link:
+            link.execute(PARKED, (fleet.parked,))
+            link.execute("VACUUM ANALYZE graphloop.run, graphloop.entry")
+        await asyncio.sleep(fleet.idle_s)  # It looks meanwhile.
+        memory = memory_mb(worker) - memory
     size = (fleet.asked(SIZE) - before) / fleet.parked / 1000
     actions: Mapping[str, Callable[[int], Awaitable[object]]] = {
-        "take": lambda _: store.ready(["a"], 100, revisions=["c"]),
+        "take": lambda _: store.ready(["asks"], 100, revisions=["c"]),
         "post": lambda at: store.post(f"p-{at + 1}", "c0.0", "s", "{}"),
         "list": lambda _: store.page(["parked"], None, after="", limit=50),
     }
@@ -260,6 +292,7 @@ async def parked(fleet: Fleet) -> list[Row]:
         row(name, "an answer is stored, median", median(took["post"]), 10.0, "ms"),
         row(name, "50 parked runs are listed, median", median(took["list"]), 50.0, "ms"),
         row(name, "a run of 10 events of 395 bytes", size, 7.0, "kB"),
+        row(name, "a worker's memory beside them, more", memory, 1.0, "MB"),
     ]
 
 
@@ -307,6 +340,7 @@ async def deltas(fleet: Fleet) -> list[Row]:
 
 BENCHES: Final[Mapping[str, Callable[[Fleet], Coroutine[Any, Any, list[Row]]]]] = {
     "recovery": recovery,
+    "families": families,
     "hop": partial(hop, engine="Pull", aims=(15, 60)),
     "hop-dbos": partial(hop, engine="Dbos", aims=(110, 250)),
     "cost": partial(cost, engine="Pull"),

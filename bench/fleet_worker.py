@@ -77,11 +77,19 @@ def _calls(name: str, times: int = 1) -> ScriptedModel:
     return ScriptedModel([*[call] * times, "Done."], restart=True)
 
 
+def _parent() -> Agent:
+    """Return an agent whose child run waits, driven by any worker."""
+    call: Mapping[str, object] = {"calls": [{"name": "waits", "arguments": {"prompt": "Wait."}}]}
+    child = AGENTS["waits"]().as_tool(place="anywhere")
+    return Agent(ScriptedModel([call], restart=True), name="parent", tools=[child])
+
+
 AGENTS: Final[Mapping[str, Callable[[], Agent]]] = {
     "turns": lambda: Agent(_calls("look", TURNS - 1), name="turns", tools=[look]),
     "asks": lambda: Agent(_calls("pay"), name="asks", tools=[pay], gate=ask("pay")),
     "late": lambda: Agent(_calls("pay"), name="late", tools=[pay], gate=ask("pay", ttl_s=LATE_S)),
     "waits": lambda: Agent(_calls("wait"), name="waits", tools=[wait]),
+    "parent": _parent,
     "speaks": lambda: Agent(Clock(), name="speaks"),
 }
 

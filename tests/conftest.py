@@ -13,13 +13,15 @@ import gc
 import inspect
 import os
 import sys
+import tempfile
 from collections.abc import Coroutine, Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from tests import temporal_server
-from tests.postgres_server import Missing, given_back, serving
+from tests.postgres_server import Missing, Server, given_back, serving
 from tests.sizes import NIGHTLY, PROFILE
 
 # Bytecode is kept, also where PYTHONDONTWRITEBYTECODE forbids it: otherwise each of the many
@@ -93,6 +95,23 @@ def postgres() -> Generator[str]:
         if os.environ.get("CI"):
             raise
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def stoppable_server() -> Generator[Server]:
+    """A PostgreSQL server of the test's own, which waits for its disk."""
+    with tempfile.TemporaryDirectory(prefix="graphloop-pg-", ignore_cleanup_errors=True) as made:
+        try:
+            server = Server(Path(made), fsync="on")
+        except Missing as error:
+            if os.environ.get("CI"):
+                raise
+            pytest.skip(str(error))
+        server.start()
+        try:
+            yield server
+        finally:
+            server.stop()
 
 
 @pytest.fixture(scope="session")

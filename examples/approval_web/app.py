@@ -6,6 +6,7 @@ python examples/approval_web/app.py       then answer it on http://127.0.0.1:800
 The program that drives the runs goes on with the answers. Put a login before this page.
 """
 
+import asyncio
 import sys
 from html import escape
 
@@ -15,44 +16,44 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from graphloop.errors import ConfigError, UnknownRun
+from graphloop.errors import ConfigError, StoreError, UnknownRun
 from graphloop.workers import Client
 
-FORM = """<form method=post action="/{run}?key={key}"><p><b>{name}</b> {arguments} ({run})</p>
+FORM = """<form method=post action="/{}?key={}"><p><b>{}</b> {} ({})</p>
 <button name=answer value=yes>Approve</button>
 <button name=answer value=no>Decline</button></form>"""
+WAIT_S = 10.0  # A store waits longer for its database; a browser should not.
 
 
 def build(client: Client) -> Starlette:
     """Return the web app of a client."""
 
     async def questions(_: Request) -> Response:
-        forms = [
-            FORM.format(
-                run=escape(run.run_id),
-                key=escape(ask.key),
-                name=escape(ask.name),
-                arguments=escape(ask.arguments),
-            )
-            async for run in client.runs(status="parked")
-            for ask in run.asks
-            if ask.kind == "approval" and not run.parent
-        ]
+        async with asyncio.timeout(WAIT_S):
+            told = [
+                (run.run_id, ask.key, ask.name, ask.arguments, run.run_id)
+                async for run in client.runs(status="parked")
+                for ask in run.asks
+                if ask.kind == "approval" and not run.parent
+            ]
+        forms = [FORM.format(*map(escape, each)) for each in told]
         return HTMLResponse("".join(forms) or "Nothing waits.")
 
     async def answer(request: Request) -> Response:
         run_id, key = request.path_params["run"], request.query_params["key"]
-        body = (await request.body()).decode()
+        is_yes = "answer=yes" in (await request.body()).decode().split("&")
         try:
-            if "answer=yes" in body.split("&"):  # All but an explicit yes denies.
-                await client.approve(run_id, key)
-            else:
-                await client.decline(run_id, key)
+            async with asyncio.timeout(WAIT_S):  # All but an explicit yes denies.
+                await (client.approve if is_yes else client.decline)(run_id, key)
         except (ConfigError, UnknownRun) as error:
             return HTMLResponse(escape(str(error)), status_code=409)
         return RedirectResponse("/", status_code=303)
 
-    return Starlette(routes=[Route("/", questions), Route("/{run}", answer, methods=["POST"])])
+    def away(_: Request, __: Exception) -> Response:
+        return HTMLResponse("The runs are out of reach. Try again.", 503, {"Retry-After": "10"})
+
+    routes = [Route("/", questions), Route("/{run}", answer, methods=["POST"])]
+    return Starlette(routes=routes, exception_handlers={StoreError: away, TimeoutError: away})
 
 
 if __name__ == "__main__":

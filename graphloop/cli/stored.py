@@ -23,6 +23,7 @@ from ..stores import (
     Catalog,
     Closes,
     Mailbox,
+    Operated,
     Store,
     has_scheme,
     open_store,
@@ -54,8 +55,14 @@ EDIT_MAX: Final = 120
 @asynccontextmanager
 async def opened(where: str | None) -> AsyncGenerator[Store]:
     """Open an existing store, and close it at the end of the `async with` block."""
-    store = open_store(where if where is not None and has_scheme(where) else _existing_path(where))
+    place = where if where is not None and has_scheme(where) else _existing_path(where)
+    store = open_store(place)
     try:
+        if isinstance(store, Operated) and not await store.is_made():
+            raise ConfigError(
+                f"--store {shown_address(place)}: expected a store, found a database without its "
+                "tables. Fix: check the name. graphloop run, submit and worker create a new store."
+            )
         yield store
     finally:
         await close(store)

@@ -116,8 +116,16 @@ class Operated(Protocol):
         """
         ...
 
+    async def is_made(self) -> bool:
+        """Return whether there is a store at its address; its first write creates it."""
+        ...
+
     async def survey(self) -> Survey:
-        """Return the state of the store."""
+        """Return the state of the store.
+
+        Raises:
+            StoreError: there is no store.
+        """
         ...
 
     async def prune(self, older_s: float, limit: int) -> int:

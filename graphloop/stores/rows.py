@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec import Struct
 from msgspec.json import Decoder
 
-from ..errors import Fenced, StoreError
+from ..errors import Fenced, OtherSchema, StoreError
 from ..events import Event
 from .backlog import Submission, wake_at
 from .base import Ask, Posted, Refusal, ReleaseStatus, RunRecord
@@ -28,6 +28,7 @@ __all__ = [
     "family_of",
     "fenced",
     "left_as",
+    "other_schema",
     "reason_in",
     "records_of",
     "refusals_in",
@@ -155,6 +156,19 @@ def checked_events(
 def said_before(first: str, signal_id: str) -> Posted:
     """Return what became of an answer to a question whose first answer has the id `first`."""
     return "duplicate" if first == signal_id else "answered"
+
+
+def other_schema(place: str, found: int, expected: int, elsewhere: str) -> OtherSchema:
+    """Return the error for tables of another version; `elsewhere` is what a user of old ones does.
+
+    Tables are not migrated: an old run is ended by the code that began it.
+    """
+    fix = (
+        "upgrade graphloop"
+        if found > expected
+        else f"end its runs with the graphloop that wrote it, then {elsewhere}"
+    )
+    return OtherSchema(f"{place} has schema version {found}, expected {expected}. Fix: {fix}.")
 
 
 def fenced(run_id: str, owner: str | None, epoch: int, mine: int | None) -> Fenced:

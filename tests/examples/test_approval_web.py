@@ -9,13 +9,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 import uvicorn
 
 from examples.approval import agent as payer
 from examples.approval_web import app
-from graphloop.stores import SqliteStore
+from graphloop.stores import PostgresStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client, Worker
+from tests.postgres_server import Server
 
 
 @asynccontextmanager
@@ -26,7 +28,7 @@ async def served(client: Client) -> AsyncGenerator[httpx.AsyncClient]:
         server = uvicorn.Server(config)
         serving = asyncio.create_task(server.serve([listening]))
         url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        async with httpx.AsyncClient(base_url=url) as browser:
+        async with httpx.AsyncClient(base_url=url, timeout=60) as browser:
             yield browser
         server.should_exit = True
         await serving
@@ -59,3 +61,35 @@ async def test_a_person_approves_on_a_page_and_the_run_goes_on(tmp_path: Path) -
         "250 dollars paid back for B-42",
     ]
     await store.aclose()
+
+
+async def test_a_database_that_is_away_is_told_and_comes_back(
+    stoppable_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page that fails says when to come again; one that waits for long is no better."""
+    server = stoppable_server
+    patient, hasty = PostgresStore(server.dsn), PostgresStore(server.dsn, patience_s=0.001)
+    agent = payer.build(ScriptedModel([payer.reply, payer.reply]))
+    run_id = await agent.runs(patient).submit(payer.PROMPT, run_id="refunds")
+    assert await Worker([agent], patient).drive(run_id) == "parked"
+
+    for store, wait_s in ((patient, 0.01), (hasty, app.WAIT_S)):
+        async with Client(store) as client, served(client) as browser:
+            assert "B-42" in (await browser.get("/")).text
+            server.stop()
+            with monkeypatch.context() as patched:
+                patched.setattr(app, "WAIT_S", wait_s)
+                page = await browser.get("/")
+                answer = await browser.post("/refunds?key=c0.1", data={"answer": "yes"})
+            server.start()
+            assert "B-42" in (await browser.get("/")).text
+
+        assert [one.status_code for one in (page, answer)] == [503, 503]
+        assert [one.headers["Retry-After"] for one in (page, answer)] == ["10", "10"]
+        assert str(server.port) not in page.text
+
+    async with Client(hasty) as client, served(client) as browser:
+        assert (await browser.post("/refunds?key=c0.1", data={"answer": "yes"})).is_redirect
+        assert (await browser.get("/")).text == "Nothing waits."
+    for store in (patient, hasty):
+        await store.aclose()

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import tempfile
 from collections import Counter
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 
 import pytest
 
@@ -17,30 +14,13 @@ from graphloop.engines import Dbos, Engine, Legs, Pull, TemporalIo
 from graphloop.stores import PostgresStore
 from graphloop.workers import Worker
 from tests.planned_model import Line, PlannedModel, call
-from tests.postgres_server import Missing, Server
+from tests.postgres_server import Server
 from tests.sizes import sized
 from tests.temporal_server import namespace
 
 STOPS = sized(1, 10)
 CALLS = 5
 RUNS = 4 * STOPS
-
-
-@pytest.fixture
-def server() -> Generator[Server]:
-    """A server that waits for its disk."""
-    with tempfile.TemporaryDirectory(prefix="graphloop-pg-", ignore_cleanup_errors=True) as made:
-        try:
-            server = Server(Path(made), fsync="on")
-        except Missing as error:
-            if os.environ.get("CI"):
-                raise
-            pytest.skip(str(error))
-        server.start()
-        try:
-            yield server
-        finally:
-            server.stop()
 
 
 @pytest.fixture(params=["pull", "dbos", "temporal"])
@@ -53,7 +33,7 @@ def engine(request: pytest.FixtureRequest) -> Callable[[Legs], Engine]:
 
 
 async def test_each_run_ends_and_each_call_is_made_once(
-    server: Server, engine: Callable[[Legs], Engine]
+    stoppable_server: Server, engine: Callable[[Legs], Engine]
 ) -> None:
     """The worker and its engine wait for the server, and go on."""
     made = Counter[str]()
@@ -69,7 +49,7 @@ async def test_each_run_ends_and_each_call_is_made_once(
         "go": [*[[call("pay", n=at)] for at in range(CALLS)], "Done."]
     }
     agent = Agent(PlannedModel(plan.__getitem__), tools=[pay])
-    store = PostgresStore(server.dsn)
+    store = PostgresStore(stoppable_server.dsn)
     run_ids = [await agent.runs(store).submit("go") for _ in range(RUNS)]
     worker = Worker([agent], store, engine=engine)
     serving = asyncio.create_task(worker.serve())
@@ -77,8 +57,8 @@ async def test_each_run_ends_and_each_call_is_made_once(
     for at in range(STOPS):
         while len(made) * (STOPS + 1) < RUNS * CALLS * (at + 1):  # noqa: ASYNC110 - the worker's
             await asyncio.sleep(0.01)
-        await asyncio.to_thread(server.stop)
-        await asyncio.to_thread(server.start)
+        await asyncio.to_thread(stoppable_server.stop)
+        await asyncio.to_thread(stoppable_server.start)
     while {one.status for one in await store.overview()} != {"done"}:  # noqa: ASYNC110 - as above
         await asyncio.sleep(0.01)
     worker.stop()

@@ -4,9 +4,10 @@
   graphloop doctor --store postgresql://app@db.example/runs
   graphloop doctor --store runs.db --metrics > /var/lib/node_exporter/graphloop.prom
 
-It counts the runs by status and by queue. It finds runs that no worker takes, blocked runs, runs
-that code began to which no worker is pinned, child runs without their root run, dead drivers, a
-wrong clock, and what the database lacks. It reads no journal.
+It counts the runs by status and by queue, and the live workers of each agent, with their pins. It
+finds runs that no worker takes, blocked runs, runs that code began to which no worker is pinned,
+child runs without their root run, dead drivers, a wrong clock, and what the database lacks. It
+reads no journal.
 --metrics prints the numbers in the text format of Prometheus.
 
 Exit status: 0 all is well, 1 something needs a person, 2 wrong usage.
@@ -17,13 +18,14 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Final, TypeAlias
 
 import typer
 
 from ...errors import ConfigError
-from ...stores import Operated, Survey, age_text, diagnosed, metrics_text
+from ...stores import REVISION_SHOWN, Operated, Survey, age_text, diagnosed, metrics_text
 from ..errors import Status
 from ..options import StorePath
 from ..stored import opened
@@ -76,6 +78,13 @@ def _fact_lines(survey: Survey) -> Iterator[str]:
             told.append(f"{queue.late} past the deadline")
         yield f"queue {queue.queue}: {', '.join(told)}"
     yield f"drivers: {survey.drivers} live, {survey.lapsed} dead whose runs the next look frees"
+    for agent, pins in sorted(survey.served.items()):
+        pinned = [
+            f"{count} pinned to {pin[:REVISION_SHOWN]}"
+            for pin, count in sorted(Counter(pins).items())
+            if pin
+        ]
+        yield f"workers of {agent}: {', '.join([str(len(pins)), *pinned])}"
     yield ", ".join(
         f"{word}: {_size_text(number) if 'bytes' in word else number}"
         for word, number in survey.sizes.items()

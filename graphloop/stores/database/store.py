@@ -118,12 +118,12 @@ class Writes(Protocol[L]):
 class Reads(Protocol[L_co]):
     """The connections that read."""
 
-    async def do(self, work: Callable[[L_co], T]) -> T:
-        """Return the result of work that reads little."""
+    async def do(self, work: Callable[[L_co], T]) -> T | None:
+        """Return the result of work that reads little; None if there are no tables to read."""
         ...
 
-    async def list(self, work: Callable[[L_co], T]) -> T:
-        """Return the result of work that may take long, and sees one state of the database."""
+    async def list(self, work: Callable[[L_co], T]) -> T | None:
+        """Return the result, as `do`, of work that may take long, and sees one state."""
         ...
 
     def close(self) -> None:
@@ -136,6 +136,7 @@ class DatabaseStore(Generic[L]):
 
     Each store object claims runs separately, even within one process: a store cannot append to a
     run that another store has claimed. `aclose` and garbage collection end the claims of a store.
+    A read creates nothing: before the first write there are no runs.
     """
 
     def __init__(
@@ -199,7 +200,7 @@ class DatabaseStore(Generic[L]):
 
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs that have an event, in alphabetical order."""
-        return await self._reader.list(reading.run_ids)
+        return await self._reader.list(reading.run_ids) or []
 
     async def claim(self, run_id: str) -> None:
         """Claim a run, so that no other driver can write to it; the run need not exist yet."""
@@ -281,7 +282,7 @@ class DatabaseStore(Generic[L]):
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
-        return await self._reader.do(partial(reading.signals, run_id=run_id))
+        return await self._reader.do(partial(reading.signals, run_id=run_id)) or {}
 
     async def record(self, run_id: str) -> RunRecord:
         """Return the record of one run."""
@@ -294,18 +295,21 @@ class DatabaseStore(Generic[L]):
         self, statuses: Collection[RunStatus], graph: str | None, *, after: str, limit: int
     ) -> Sequence[RunRecord]:
         """Return runs in the order of their creation, from the one that follows the run `after`."""
-        return await self._reader.list(
+        found = await self._reader.list(
             lambda link: reading.page_of(link, statuses, graph, after=after, limit=limit)
         )
+        if found is None and after:
+            raise await self._unknown_run(after)
+        return found or []
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
         """Return all runs in the order of their creation, or only `root` and its descendants."""
         read = self._reader.list if root is None else self._reader.do
-        return await read(partial(reading.overview, root=root))
+        return await read(partial(reading.overview, root=root)) or ()
 
     async def existing(self, run_ids: Collection[str]) -> Collection[str]:
         """Return those of these runs that have an event."""
-        return await self._reader.do(partial(reading.existing, run_ids=run_ids))
+        return await self._reader.do(partial(reading.existing, run_ids=run_ids)) or set()
 
     async def ready(
         self,
@@ -322,7 +326,7 @@ class DatabaseStore(Generic[L]):
             return await self._write(
                 None, asks=lambda link: later(partial(dialect.ready, link, look))
             )
-        return await self._reader.do(lambda link: dialect.ready(link, look))
+        return await self._reader.do(lambda link: dialect.ready(link, look)) or []
 
     async def enlist(self, started: Started, place: Submission) -> None:
         """Save the first event of a new run together with the run's place."""
@@ -342,7 +346,7 @@ class DatabaseStore(Generic[L]):
 
     async def commands(self, run_ids: Collection[str]) -> Mapping[str, Mapping[str, str]]:
         """Map the id of each of these runs that has commands to them, in the order of arrival."""
-        return await self._reader.do(partial(reading.commands_to, run_ids=run_ids))
+        return await self._reader.do(partial(reading.commands_to, run_ids=run_ids)) or {}
 
     async def set_target(self, run_id: str, target: str) -> None:
         """Record the target of `graphloop run` that started the run."""
@@ -356,10 +360,20 @@ class DatabaseStore(Generic[L]):
         """Note for surveys which agents' runs a worker of this store object takes."""
         await self._write(lambda link: self._dialect.attend(link, self._holder, agents))
 
+    async def is_made(self) -> bool:
+        """Return whether the database has the tables of a store, which its first write creates."""
+        return await self._reader.do(lambda _: True) is not None
+
     async def survey(self) -> Survey:
         """Return the state of the store."""
         sizes = self._dialect.sizes
-        return await self._reader.list(lambda link: reading.survey_of(link, sizes(link)))
+        survey = await self._reader.list(lambda link: reading.survey_of(link, sizes(link)))
+        if survey is None:
+            raise StoreError(
+                f"{self._place}: expected a store, found none, as before its first run. Fix: give "
+                "the address of another."
+            )
+        return survey
 
     async def prune(self, older_s: float, limit: int) -> int:
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
 from ...errors import StoreError
-from .schema import place_of, told
+from .schema import granted, place_of, told
 
 __all__ = ["persist"]
 
@@ -21,6 +21,11 @@ LOG: Final = logging.getLogger("graphloop")
 
 AWAY: Final = (psycopg.OperationalError, psycopg.InterfaceError, ReadOnlySqlTransaction)
 """The errors of a server that may be back soon: stopped, full, or a standby after a failover."""
+RIGHTS: Final = (
+    "USAGE ON SCHEMA graphloop",
+    "SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA graphloop",
+)
+"""All that a store needs once its tables are there."""
 PAUSE_S: Final = 0.05
 PAUSE_S_MAX: Final = 1.0
 
@@ -42,14 +47,24 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
             return attempt(is_again)
         except AWAY as error:
             if time.monotonic() >= end:
+                # A refused connection has no error code, and the word is the same in any language.
+                fix = "start it, give it room, or mend the address"
+                if " CONNECT" in str(error):
+                    fix = granted("CONNECT ON DATABASE {database}", dsn)
                 raise StoreError(
                     f"{place_of(dsn)}: expected a PostgreSQL server that answers and takes writes, "
-                    f"found: {told(error)}. Fix: start it, give it room, or mend the address."
+                    f"found: {told(error)}. Fix: {fix}."
                 ) from error
             if (news := told(error)) != said:  # Else a line each second tells nothing new.
                 line = "%s does not answer, and is asked again for %.0f s: %s"
                 LOG.warning(line, place_of(dsn), patience_s, news)
             said = news
+        except InsufficientPrivilege as error:
+            fix = "; ".join([granted(rights, dsn) for rights in RIGHTS])
+            raise StoreError(
+                f"{place_of(dsn)}: expected the rights to use a store, found: {told(error)}. "
+                f"Fix: {fix}."
+            ) from error
         except psycopg.Error as error:
             raise StoreError(f"{place_of(dsn)} refuses the work: {told(error)}") from error
         time.sleep(pause)

@@ -7,14 +7,19 @@ seconds of the database's clock, `now_s()`: the clocks of the machines decide no
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final, LiteralString, final
 
 import psycopg
-from psycopg import Connection, Cursor
+from psycopg import Connection, Cursor, IsolationLevel
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.errors import InsufficientPrivilege
+from psycopg.sql import Identifier
 
-from ...errors import ConfigError, OtherSchema, StoreError
+from ...errors import ConfigError, StoreError
+from ..rows import other_schema
 
 __all__ = [
     "CHANNEL",
@@ -22,6 +27,8 @@ __all__ = [
     "LOCK_CLASS",
     "SCHEMA_VERSION",
     "PostgresLink",
+    "granted",
+    "open_reader",
     "opened",
     "place_of",
     "tell_engine",
@@ -59,7 +66,9 @@ OLDEST: Final = 140000
 # `posts` counts the signals of the run: answers, commands and news.
 # `known`, `record` and `drivers` are what `stores/database` reads.
 TABLES: Final[tuple[LiteralString, ...]] = (
-    "CREATE SCHEMA IF NOT EXISTS graphloop",
+    # IF NOT EXISTS would need the right to create it also where an administrator has created it.
+    """DO $$ BEGIN IF to_regnamespace('graphloop') IS NULL THEN CREATE SCHEMA graphloop; END IF;
+         END $$""",
     "CREATE TABLE meta(key text PRIMARY KEY, value text NOT NULL)",
     """CREATE FUNCTION now_s() RETURNS float8 LANGUAGE sql VOLATILE AS
          'SELECT extract(epoch FROM clock_timestamp())::float8'""",
@@ -182,7 +191,10 @@ INSTALLED: Final = (
     "SELECT prosrc FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid "
     "WHERE t.tgrelid = 'graphloop.run'::regclass AND t.tgname = 'tell_engine'"
 )
-
+OWNER: Final = (
+    "SELECT quote_ident(pg_get_userbyid(relowner)), quote_ident(current_user) FROM pg_class "
+    "WHERE oid = 'graphloop.run'::regclass"
+)
 
 VALUE: Final = re.compile(r":(\w+)")
 
@@ -224,13 +236,54 @@ def place_of(dsn: str) -> str:
     return f"postgresql://{host}:{port}/{parts.get('dbname') or ''}"
 
 
+def granted(rights: str, dsn: str) -> str:
+    """Return the statement that gives the user of a DSN these rights; `{database}` is its name."""
+    parts = conninfo_to_dict(dsn)
+    user, name = [_quoted(str(parts.get(part) or f"the {part}")) for part in ("user", "dbname")]
+    return f"GRANT {rights.format(database=name)} TO {user}"
+
+
 def opened(dsn: str) -> PostgresLink:
-    """Connect to the database, and create the tables if there are none.
+    """Connect to the database for writing, and create the tables if there are none.
+
+    Raises:
+        StoreError: the connection is a pooler's, the tables have another version, or the user may
+            not create them.
+        psycopg.Error: the database does not answer, or refuses the user.
+    """
+    link = _connected(dsn)
+    with _closed_on_error(link):
+        if not _has_tables(link, dsn):
+            _create_tables(link, dsn)
+    return link
+
+
+def open_reader(dsn: str) -> PostgresLink | None:
+    """Connect to the database for reading; return None if it has no tables of a store.
 
     Raises:
         StoreError: the connection is a pooler's, or the tables have another version.
         psycopg.Error: the database does not answer, or refuses the user.
     """
+    link = _connected(dsn)
+    with _closed_on_error(link):
+        if _has_tables(link, dsn):
+            link.isolation_level, link.read_only = IsolationLevel.REPEATABLE_READ, True
+            return link
+    link.close()
+    return None
+
+
+@contextmanager
+def _closed_on_error(link: PostgresLink) -> Generator[None]:
+    try:
+        yield
+    except BaseException:
+        link.close()
+        raise
+
+
+def _connected(dsn: str) -> PostgresLink:
     link = PostgresLink.connect(
         make_conninfo(
             dsn,
@@ -242,13 +295,9 @@ def opened(dsn: str) -> PostgresLink:
         ),
         autocommit=True,
     )
-    try:
+    with _closed_on_error(link):
         _refuse_pooled(link, place_of(dsn))
         link.execute(SETTINGS)
-        _check(link, place_of(dsn))
-    except BaseException:
-        link.close()
-        raise
     return link
 
 
@@ -264,14 +313,21 @@ def tell_engine(link: PostgresLink, statements: str) -> None:
         return
     # The lock lets in one process at a time, after the transactions that write to runs now.
     link.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK_CLASS,))
-    link.execute("DROP TRIGGER IF EXISTS tell_engine ON graphloop.run")
-    if body is None:
-        return
-    link.execute(
-        "CREATE OR REPLACE FUNCTION graphloop.tell_engine() RETURNS trigger LANGUAGE plpgsql "
-        f"SECURITY DEFINER SET search_path TO graphloop, pg_temp AS $told${body}$told$".encode()
-    )
-    link.execute(TRIGGER.encode())
+    owner, user = link.execute(OWNER).fetchone() or ("", "")
+    try:
+        link.execute("DROP TRIGGER IF EXISTS tell_engine ON graphloop.run")
+        if body is None:
+            return
+        link.execute(
+            "CREATE OR REPLACE FUNCTION graphloop.tell_engine() RETURNS trigger LANGUAGE plpgsql "
+            f"SECURITY DEFINER SET search_path TO graphloop, pg_temp AS $told${body}$told$".encode()
+        )
+        link.execute(TRIGGER.encode())
+    except InsufficientPrivilege as error:
+        raise StoreError(
+            f"the store's tables: expected their owner {owner}, whom a new engine needs once, "
+            f"found the user {user}. Fix: start its first worker as {owner}."
+        ) from error
 
 
 def told(error: Exception) -> str:
@@ -298,29 +354,41 @@ def _refuse_pooled(link: PostgresLink, place: str) -> None:
         )
 
 
-def _check(link: PostgresLink, place: str) -> None:
-    version = _version(link)
-    if version is None:
+def _has_tables(link: PostgresLink, dsn: str) -> bool:
+    """Whether the database has the tables of a store.
+
+    Raises:
+        StoreError: the tables have another version.
+    """
+    # Not to_regclass: after a wait for an advisory lock, it answers from the session's cache.
+    found = link.execute(
+        "SELECT 1 FROM pg_tables WHERE schemaname = 'graphloop' AND tablename = 'meta'"
+    ).fetchone()
+    if found is None:
+        return False
+    # With its schema: without the right to use that, the search path would be without it.
+    row = link.execute("SELECT value FROM graphloop.meta WHERE key = 'schema'").fetchone()
+    version = 0 if row is None else int(row[0])
+    if version != SCHEMA_VERSION:
+        elsewhere = "drop the schema graphloop, or give another database"
+        raise other_schema(place_of(dsn), version, SCHEMA_VERSION, elsewhere)
+    return True
+
+
+def _create_tables(link: PostgresLink, dsn: str) -> None:
+    try:
         with link.transaction():
             # Of several processes that find no tables, one creates them.
             link.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCK_CLASS,))
-            if (version := _version(link)) is None:
+            if not _has_tables(link, dsn):
                 for statement in TABLES:
                     link.execute(statement)
-                version = str(SCHEMA_VERSION)
-    if version != str(SCHEMA_VERSION):
-        raise OtherSchema(
-            f"{place} has schema version {version}, expected {SCHEMA_VERSION}. Fix: use the "
-            "graphloop that wrote it, or a newer one."
-        )
+    except InsufficientPrivilege as error:
+        raise StoreError(
+            f"{place_of(dsn)}: expected a store, or the right to create one, found: {told(error)}. "
+            f"Fix: {granted('CREATE ON DATABASE {database}', dsn)}."
+        ) from error
 
 
-def _version(link: PostgresLink) -> str | None:
-    # Not to_regclass: after a wait for an advisory lock, it answers from the session's cache.
-    has_tables = link.execute(
-        "SELECT 1 FROM pg_tables WHERE schemaname = 'graphloop' AND tablename = 'meta'"
-    ).fetchone()
-    if has_tables is None:
-        return None
-    row = link.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
-    return None if row is None else str(row[0])
+def _quoted(name: str) -> str:
+    return Identifier(name).as_string()

@@ -18,7 +18,6 @@ from functools import partial
 from typing import Final, TypeVar, final
 
 import psycopg
-from psycopg import IsolationLevel
 
 from ...errors import ConfigError
 from ..codec import Codec
@@ -28,7 +27,7 @@ from ..database.store import Dialect
 from . import journal, leases, operating, ready
 from .outages import persist
 from .relay import PostgresRelay
-from .schema import PostgresLink, opened, place_of, tell_engine
+from .schema import PostgresLink, open_reader, place_of, tell_engine
 from .writer import Writer
 
 __all__ = ["PostgresStore", "Readers"]
@@ -51,8 +50,8 @@ DIALECT: Final = Dialect(
 class PostgresStore(DatabaseStore[PostgresLink]):
     """A store in a PostgreSQL database; with all abilities that `base` names.
 
-    The tables are in the schema `graphloop`, which the first use creates. The store connects to the
-    server itself: a connection pooler keeps neither a session's lock nor its notifications.
+    The tables are in the schema `graphloop`, which the first write creates. The store connects to
+    the server itself: a connection pooler keeps neither a session's lock nor its notifications.
     Each store object claims runs separately. `aclose` and garbage collection end its claims.
 
     Args:
@@ -116,12 +115,6 @@ class PostgresStore(DatabaseStore[PostgresLink]):
         await self._write(partial(tell_engine, statements=statements))
 
 
-def _reader(dsn: str) -> PostgresLink:
-    link = opened(dsn)
-    link.isolation_level, link.read_only = IsolationLevel.REPEATABLE_READ, True
-    return link
-
-
 @final
 class Readers:
     """The connections that wait for the next reader."""
@@ -133,26 +126,31 @@ class Readers:
         self._idle: list[PostgresLink] = []
         self._was_open = False
 
-    async def do(self, work: Callable[[PostgresLink], T]) -> T:
-        """Return the result of work whose statements may see different states of the database."""
+    async def do(self, work: Callable[[PostgresLink], T]) -> T | None:
+        """Return the result of work whose statements may see different states of the database.
+
+        It is None if the database has no tables of a store.
+        """
         return await asyncio.to_thread(self._do, work, in_snapshot=False)
 
-    async def list(self, work: Callable[[PostgresLink], T]) -> T:
-        """Return the result of work whose statements see the same state of the database."""
+    async def list(self, work: Callable[[PostgresLink], T]) -> T | None:
+        """Return the result, as `do`, of work whose statements see the same state."""
         return await asyncio.to_thread(self._do, work, in_snapshot=True)
 
-    def _do(self, work: Callable[[PostgresLink], T], *, in_snapshot: bool) -> T:
+    def _do(self, work: Callable[[PostgresLink], T], *, in_snapshot: bool) -> T | None:
         """Run `work` on a connection that no other reader has.
 
         Raises:
             StoreError: the database cannot be read, or is damaged.
         """
 
-        def attempt(_: bool) -> T:  # noqa: FBT001 - the parameter of a callback
+        def attempt(_: bool) -> T | None:  # noqa: FBT001 - the parameter of a callback
             with self._lock:
                 link = self._idle.pop() if self._idle else None
-            link = link or _reader(self._dsn)
+            link = link or open_reader(self._dsn)
             self._was_open = True
+            if link is None:
+                return None
             try:
                 with link.transaction() if in_snapshot else nullcontext():
                     result = work(link)

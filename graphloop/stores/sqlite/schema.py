@@ -25,7 +25,8 @@ from typing import Final, Literal, TypeAlias, final
 
 from msgspec.json import encode
 
-from ...errors import OtherSchema, StoreError
+from ...errors import StoreError
+from ..rows import other_schema
 
 __all__ = [
     "SCHEMA_VERSION",
@@ -37,7 +38,6 @@ __all__ = [
     "entry_id",
     "is_dead",
     "open_direct",
-    "open_empty",
     "open_reader",
     "open_writer",
 ]
@@ -243,14 +243,6 @@ def open_reader(path: Path, clock: Clock = time.time) -> SqliteLink | None:
         raise _cannot_open(path, error) from error
 
 
-def open_empty(clock: Clock) -> SqliteLink:
-    """Open a database in memory in place of one that does not exist yet: it has no rows."""
-    connection = sqlite3.connect(":memory:", isolation_level=None, factory=SqliteLink)
-    for table in TABLES:
-        connection.execute(table)
-    return _with_functions(connection, clock)
-
-
 def _reader(path: Path, clock: Clock, mode: str = "mode=rw") -> SqliteLink | None:
     connection = _connect(path, clock, mode)
     made = False
@@ -284,10 +276,6 @@ def _connect(path: Path, clock: Clock, mode: str = "mode=rw") -> SqliteLink:
         cached_statements=64,
         factory=SqliteLink,
     )
-    return _with_functions(connection, clock)
-
-
-def _with_functions(connection: SqliteLink, clock: Clock) -> SqliteLink:
     connection.create_function("now_s", 0, clock)
     connection.create_function("is_dead", 1, is_dead)
     connection.create_function("strpos", 2, _strpos)
@@ -338,14 +326,7 @@ def _is_made(connection: SqliteLink, path: Path) -> bool:
             f"{path} is a database, but not one of graphloop's journals. Fix: give another file."
         )
     if version != SCHEMA_VERSION:
-        fix = (
-            "upgrade graphloop"
-            if version > SCHEMA_VERSION
-            else "end its runs with the graphloop that wrote it, and give another file here"
-        )
-        raise OtherSchema(
-            f"{path} has schema version {version}, expected {SCHEMA_VERSION}. Fix: {fix}."
-        )
+        raise other_schema(str(path), version, SCHEMA_VERSION, "give another file")
     return True
 
 

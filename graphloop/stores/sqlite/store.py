@@ -26,10 +26,10 @@ from ..database.claims import Holder
 from ..database.store import Dialect
 from ..run_ids import unknown_run
 from . import journal, leases, operating, ready
-from .schema import Clock, Durability, SqliteLink, open_empty, open_reader
+from .schema import Clock, Durability, SqliteLink, open_reader
 from .writer import Writer
 
-__all__ = ["Reader", "SqliteStore", "read"]
+__all__ = ["Reader", "SqliteStore"]
 
 T = TypeVar("T")
 
@@ -106,15 +106,15 @@ class Reader:
         self._link: SqliteLink | None = None
         self._is_closed = False
 
-    async def do(self, work: Callable[[SqliteLink], T]) -> T:
-        """Return the result of `read`, for work that reads little."""
+    async def do(self, work: Callable[[SqliteLink], T]) -> T | None:
+        """Return the result of work that reads little; None if there is no database yet."""
         if self._is_closed:
             return await self.list(work)
         return await asyncio.wrap_future(self._thread.submit(self._read, work))
 
-    async def list(self, work: Callable[[SqliteLink], T]) -> T:
-        """Return the result of `read`, for work that may take long."""
-        return await asyncio.to_thread(read, self._path, self._clock, work)
+    async def list(self, work: Callable[[SqliteLink], T]) -> T | None:
+        """Return the result, as `do`, of work that may take long."""
+        return await asyncio.to_thread(_read_once, self._path, self._clock, work)
 
     def close(self) -> None:
         """Close the connection; later reads open one each."""
@@ -124,12 +124,12 @@ class Reader:
                 self._link.close()
         self._thread.shutdown(wait=False)
 
-    def _read(self, work: Callable[[SqliteLink], T]) -> T:
+    def _read(self, work: Callable[[SqliteLink], T]) -> T | None:
         with self._lock:
             link = self._link or open_reader(self._path, self._clock)
             self._link = None
             if link is None:
-                return read(self._path, self._clock, work)
+                return None
             is_kept = False
             try:
                 result = _read_by(link, self._path, work)
@@ -143,13 +143,16 @@ class Reader:
             return result
 
 
-def read(path: Path, clock: Clock, work: Callable[[SqliteLink], T]) -> T:
-    """Run `work` in one read transaction, on an empty database if there is none yet.
+def _read_once(path: Path, clock: Clock, work: Callable[[SqliteLink], T]) -> T | None:
+    """Run `work` in one read transaction; return None if there is no database yet.
 
     Raises:
         StoreError: the database cannot be read, or is damaged.
     """
-    with closing(open_reader(path, clock) or open_empty(clock)) as link:
+    link = open_reader(path, clock)
+    if link is None:
+        return None
+    with closing(link):
         return _read_by(link, path, work)
 
 

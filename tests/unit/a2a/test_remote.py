@@ -316,8 +316,11 @@ async def test_a_declined_approval_is_told_to_our_own_server(tmp_path: Path) -> 
     assert not (tmp_path / "ledger").exists()
 
 
-async def test_a_server_that_vanishes_is_an_error_of_the_call(tmp_path: Path) -> None:
+async def test_a_server_that_vanishes_is_an_error_of_the_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The model reads that the task may go on there."""
+    monkeypatch.setattr("graphloop.a2a.link.PAUSE_S", 0.01)
     port = free_port()
     with listening("tests.a2a_agent", str(tmp_path), str(port), port=port) as url:
         clerk = Clerk(tmp_path, url)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from time import time
 from urllib.parse import urlsplit
 
 import pytest
 
+from graphloop.stores import PostgresStore
 from tests.postgres_server import database, set_clock
 from tests.unit.cli.command_line import ROOT, graphloop
 
@@ -40,6 +42,7 @@ def test_a_run_is_parked_approved_and_resumed(desk: Path, store: tuple[str, str]
 
 def test_a_doctor_tells_of_runs_that_no_worker_takes(desk: Path, store: tuple[str, str]) -> None:
     """Its exit status wakes a person; without a finding, it does not."""
+    graphloop("run", ROOT / "examples/weather", *store, cwd=desk)
     well = graphloop("doctor", *store, cwd=desk)
     graphloop("run", ROOT / "examples/approval", *store, cwd=desk)
     parked = graphloop("doctor", *store, cwd=desk)
@@ -53,6 +56,20 @@ def test_a_doctor_tells_of_runs_that_no_worker_takes(desk: Path, store: tuple[st
     assert "queue default: 0 waiting, 0 running\n" in parked.stdout
     assert "clock of this machine is" in late.stdout
     assert 'graphloop_runs{status="parked"} 1' in numbers.stdout
+
+
+async def test_a_doctor_counts_the_live_workers_of_each_agent(store: tuple[str, str]) -> None:
+    """And tells to which revisions they are pinned: what a deploy waits for."""
+    workers = [PostgresStore(store[1]) for _ in range(3)]
+    for worker, pin in zip(workers, ("", "a" * 64, "a" * 64), strict=True):
+        await worker.attend({"support": pin, "stock": ""})
+    live = await asyncio.to_thread(graphloop, "doctor", *store)
+    for worker in workers:
+        await worker.aclose()
+    gone = await asyncio.to_thread(graphloop, "doctor", *store)
+
+    assert "workers of stock: 3\nworkers of support: 3, 2 pinned to aaaaaaa" in live.stdout
+    assert "workers of" not in gone.stdout
 
 
 @pytest.mark.parametrize("command", [("doctor",), ("prune", "--older", "1d")])

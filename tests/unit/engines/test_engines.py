@@ -22,9 +22,11 @@ from graphloop.stores import PostgresStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client, Worker
 from tests.postgres_server import database
+from tests.sizes import sized
 from tests.temporal_server import namespace
 
 SAID = "Done."
+RUNS = sized(10, 100)
 PAYS = {"calls": [{"name": "pay", "arguments": {"amount": 5}}]}
 
 Shared: TypeAlias = SqliteStore | PostgresStore
@@ -84,7 +86,7 @@ def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Scene:
     if kind == "sqlite":
         return Scene(lambda: SqliteStore(tmp_path / "runs.db", durability="process"), engine)
     if name == "dbos":
-        dsn = request.getfixturevalue("dbos_database")
+        dsn = request.getfixturevalue("used_by_dbos")
         return Scene(lambda: PostgresStore(dsn), Dbos)
     dsn = database(request.getfixturevalue("postgres"))
     return Scene(lambda: PostgresStore(dsn), engine)
@@ -201,7 +203,7 @@ async def test_an_answer_wakes_a_run_that_waits_for_people(scene: Scene) -> None
 async def test_answers_that_came_while_no_worker_lived_are_acted_on(scene: Scene) -> None:
     """All of them, each once."""
     desk, client = Desk(), Client(scene.store)
-    run_ids = [await desk.agent.runs(scene.store).submit("Pay.") for _ in range(10)]
+    run_ids = [await desk.agent.runs(scene.store).submit("Pay.") for _ in range(RUNS)]
 
     async def parked() -> bool:
         return {*await scene.statuses()} == {"parked"}
@@ -211,7 +213,7 @@ async def test_answers_that_came_while_no_worker_lived_are_acted_on(scene: Scene
         await client.approve(run_id, "c0.0")
     await served(scene.worker(desk.agent), scene.all_done)
 
-    assert desk.paid == [5] * 10
+    assert desk.paid == [5] * RUNS
     await scene.close()
 
 

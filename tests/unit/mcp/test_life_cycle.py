@@ -162,7 +162,7 @@ async def test_a_server_that_ends_by_force_is_waited_for(
         return bool(servers) and servers[0].stdin is not None and servers[0].stdin.is_closing()
 
     monkeypatch.setattr(asyncio, "create_subprocess_exec", started)
-    monkeypatch.setattr(process, "GRACE_S", 2.0 if cancels else 0.0)
+    monkeypatch.setattr(process, "GRACE_S", 2.0 if cancels > 1 else 0.0)
     owner = asyncio.create_task(lived(waits=cancels > 0))
     if cancels:
         await until(lambda: bool(servers))

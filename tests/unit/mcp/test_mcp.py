@@ -192,8 +192,8 @@ async def test_pinned_tools_need_no_server(tmp_path: Path) -> None:
     ("code", "found"),
     [
         ("import sys; sys.exit('no licence')", "no licence"),
-        ("print('hello', flush=True); import time; time.sleep(60)", "hello"),
-        ("import sys, time; sys.stderr.write('x' * 10**7 + '\\nfull\\n'); time.sleep(60)", "full"),
+        ("import sys; print('hello', flush=True); sys.stdin.read()", "hello"),
+        ("import sys; sys.stderr.write('x' * 10**7 + '\\nfull\\n'); sys.stdin.read()", "full"),
     ],
     ids=["exits", "rubbish", "ten megabytes"],
 )

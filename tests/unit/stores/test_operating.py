@@ -145,6 +145,7 @@ async def test_a_survey_counts_queues_and_deadlines_and_who_serves(desk: Desk) -
 async def test_an_empty_store_is_surveyed(desk: Desk) -> None:
     """Before the first run."""
     async with desk.at(10) as store:
+        assert await store.prune(0, 1) == 0
         survey = await store.survey()
 
     assert (survey.runs, survey.waiting, survey.drivers) == ({}, (), 0)

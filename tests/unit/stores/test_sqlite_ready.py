@@ -6,7 +6,6 @@ import asyncio
 import gc
 import os
 import sqlite3
-import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +17,7 @@ import pytest
 from graphloop.errors import StoreError, UnknownRun
 from graphloop.events import Cancelled
 from graphloop.stores.sqlite.ready import BLOCKED, DUE, LINE, NEXT_LINE, OWNED
-from graphloop.stores.sqlite.store import SqliteStore, read
+from graphloop.stores.sqlite.store import SqliteStore
 
 
 def damaged(path: Path, statement: str) -> SqliteStore:
@@ -85,16 +84,6 @@ def test_what_sqlite_cannot_read_is_a_store_error(tmp_path: Path) -> None:
         asyncio.run(store.posted("r"))
     with pytest.raises(StoreError, match=r"cannot read .*surrogates"):
         asyncio.run(store.load("\ud800"))
-
-
-def test_where_there_is_no_database_there_is_nothing(tmp_path: Path) -> None:
-    """And no reader makes a file."""
-    runs = read(
-        tmp_path / "runs.db", time.time, lambda link: link.ask("SELECT * FROM run").fetchall()
-    )
-
-    assert [] == runs
-    assert [] == [*tmp_path.iterdir()]
 
 
 async def test_reads_share_a_connection_that_ends_with_the_store(

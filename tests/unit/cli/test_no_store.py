@@ -1,0 +1,71 @@
+"""Commands that read, answer or delete, where there is no store: they create none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.postgres_server import database
+from tests.unit.cli.command_line import ROOT, refused, shown
+
+WEATHER = ROOT / "examples/weather"
+
+
+@pytest.fixture
+def theirs(postgres: str) -> str:
+    """The address of another program's database, with a password that nothing may print."""
+    return database(postgres).replace("postgres@", "postgres:s3cret@")
+
+
+def schemas(dsn: str) -> list[str]:
+    """Return the names of the schemas that a store or a user has created."""
+    with psycopg.connect(dsn) as link:
+        rows = link.execute("SELECT nspname FROM pg_namespace WHERE nspname !~ '^(pg_|inf|public)'")
+        return [name for (name,) in rows]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("runs",),
+        ("runs", "--all", "--json"),
+        ("doctor",),
+        ("doctor", "--metrics"),
+        ("prune", "--older", "1d"),
+        ("approve", "r", "c0.0"),
+        ("cancel", "r"),
+        ("steer", "r", "now"),
+        ("watch", "r"),
+        ("replay", "r"),
+        ("resume", "r"),
+        ("fork", "r", "--at", "1"),
+        ("otel", "r"),
+        ("draw", WEATHER, "--run", "r"),
+    ],
+    ids=lambda words: "-".join(words[:1]),
+)
+def test_a_mistyped_address_gets_a_hint_and_no_tables(
+    command: tuple[str | Path, ...], theirs: str, tmp_path: Path
+) -> None:
+    """The database may be another program's, and the file's name a typing error."""
+    absent, empty = tmp_path / "rums.db", tmp_path / "empty.db"
+    empty.touch()
+
+    told = refused(*command, "--store", theirs)
+    assert "found a database without its tables. Fix: " in told
+    assert "s3cret" not in told
+    assert schemas(theirs) == []
+    assert "expected a store, found a database" in refused(*command, "--store", str(empty))
+    assert "expected a store, found nothing" in refused(*command, "--store", str(absent))
+    assert [(one.name, one.stat().st_size) for one in tmp_path.iterdir()] == [("empty.db", 0)]
+
+
+@pytest.mark.parametrize("command", ["run", "submit"])
+def test_a_new_run_creates_the_store(command: str, theirs: str, tmp_path: Path) -> None:
+    """As does a worker, which may come first: `tests/unit/cli/test_worker.py` starts some so."""
+    question = ("How is the weather?",) if command == "submit" else ()
+    for where in (theirs, str(tmp_path / "runs.db")):
+        shown(command, WEATHER, *question, "--store", where)
+        assert "agent" in shown("runs", "--all", "--store", where)
