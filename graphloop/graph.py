@@ -142,6 +142,8 @@ class NodeGraph(Generic[S]):
         """The tools, agents and options of the graph's runs; proofs and pictures read them."""
         self.facts: object = None
         """A cache of facts about the graph's nodes that each run needs; the first run fills it."""
+        self.form: str | None = None
+        """A cache of the text by which the graph counts in revisions of code; for a store."""
 
     @property
     def rules(self) -> Rules:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable
 from contextlib import suppress
 from math import inf, isfinite
+from sys import get_asyncgen_hooks, set_asyncgen_hooks
 from time import monotonic
 from types import coroutine
 from typing import Any, Final, Generic, TypeVar
@@ -227,15 +228,24 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         models, effect, run = self.models, self.effect, self.run
         try:
             models.calls[effect.id] = self
-            stream, ports = models.session(effect.model).stream(effect.request), models.ports
-            if (observers := ports.observers) is not None and run is not None:
-                stream = observers.around_each(stream, effect, run, ports.wrong)
-            self._stream = stream
+            session, ports, hooks = models.session(effect.model), models.ports, get_asyncgen_hooks()
+            # A closing event loop closes all generators that it has seen begin. The driver closes
+            # these, and the second of two closers of a generator gets an error.
+            set_asyncgen_hooks(None, None)
+            try:
+                stream = session.stream(effect.request)
+                if (observers := ports.observers) is not None and run is not None:
+                    stream = observers.around_each(stream, effect, run, ports.wrong)
+                self._stream = stream
+                coming: Awaitable[StreamItem] | None = anext(stream)
+            finally:
+                set_asyncgen_hooks(*hooks)
             while self.answer is None:
                 if monotonic() > until:
                     yield None
                     until = monotonic() + self.share_s
-                item = yield from anext(stream).__await__()
+                item = yield from (coming or anext(stream)).__await__()
+                coming = None
                 if type(item) is TextDelta:
                     say(item)
                     if is_shown:

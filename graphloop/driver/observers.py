@@ -8,7 +8,7 @@ writes to the logger `graphloop`.
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncGenerator, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
 from contextlib import AbstractContextManager, aclosing, contextmanager
 from inspect import iscoroutinefunction
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
@@ -136,7 +136,7 @@ class Observers(Struct, frozen=True):
                 except BaseException as error:  # noqa: BLE001 - as in `see`
                     _note_error(observer, "around", error, wrong)
 
-    async def around_each(
+    def around_each(
         self,
         items: AsyncGenerator[T, None],
         effect: Effect,
@@ -144,14 +144,21 @@ class Observers(Struct, frozen=True):
         wrong: dict[str, None],
     ) -> AsyncGenerator[T, None]:
         """Yield the items of a model's reply; only the wait for an item is surrounded."""
-        async with aclosing(items):
-            while True:
-                try:
-                    with self.around(effect, run, wrong):
-                        item = await anext(items)
-                except StopAsyncIteration:
-                    return
-                yield item
+        coming: Awaitable[T] | None = anext(items)  # Now: the caller decides who may close them.
+
+        async def surrounded() -> AsyncGenerator[T, None]:
+            nonlocal coming
+            async with aclosing(items):
+                while True:
+                    try:
+                        with self.around(effect, run, wrong):
+                            item = await (coming or anext(items))
+                    except StopAsyncIteration:
+                        return
+                    coming = None
+                    yield item
+
+        return surrounded()
 
 
 class _Told(Struct, frozen=True):

@@ -62,7 +62,9 @@ def _compound(value: object, within: tuple[int, ...]) -> str:
         return f"partial{_form((call.func, call.args, call.keywords), within)}"
     if isinstance(value, NodeGraph):
         graph: NodeGraph[Any] = value  # pyright: ignore[reportUnknownVariableType] - by isinstance
-        return _form((graph.name, graph.start, graph.table, graph.nodes), within)
+        if graph.form is None:
+            graph.form = _form((graph.name, graph.start, graph.table, graph.nodes), within)
+        return graph.form
     if callable(value) and hasattr(value, "__qualname__"):
         return _name(value)
     return f"{_name(type(value))}{_form(_parameters(value), within)}"

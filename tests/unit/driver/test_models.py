@@ -7,8 +7,11 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import final
 
+import pytest
+
 from graphloop import Agent, EndReason, RunResult, Tool
 from graphloop.driver.models import ModelCallInFlight, Models
+from graphloop.driver.observers import RunLog
 from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Parked, Ports
 from graphloop.effects import CallModel
@@ -258,3 +261,50 @@ def test_a_model_that_cannot_be_asked_gives_way_to_the_next() -> None:
 def test_an_answer_that_breaks_off_is_asked_of_the_next_model() -> None:
     """What was seen of it is void, which its listeners are told by a `step-retry`."""
     assert "second" == fallen_back(TextDelta("half"), StreamTruncated("cut")).text
+
+
+@final
+class Leaving:
+    """A provider whose stream waits while it is closed, as one that says goodbye to a server."""
+
+    label = "leaving"
+
+    def __init__(self) -> None:
+        self.is_closed = False
+
+    def session(self) -> ModelSession:
+        """Return itself."""
+        return self
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Say it twice, and wait at the end."""
+        try:
+            yield TextDelta("one")
+            yield TextDelta("two")
+        finally:
+            await asyncio.sleep(0)
+            self.is_closed = True
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+@pytest.mark.parametrize("watch", [(), (RunLog(),)], ids=["alone", "observed"])
+def test_a_loop_that_closes_leaves_the_stream_of_a_model_to_its_driver(
+    watch: tuple[RunLog, ...],
+) -> None:
+    """Two closers of one generator are an error of the second, which the loop would log."""
+    model, logged = Leaving(), list[object]()
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: logged.append(context["message"]))
+        stream = Agent(model, watch=watch).stream("go")
+        texts = stream.text_stream
+        assert "one" == await anext(texts)
+        await loop.shutdown_asyncgens()
+
+    asyncio.run(scenario())
+
+    assert [] == logged
+    assert model.is_closed

@@ -6,12 +6,17 @@ import subprocess
 import sys
 from enum import Enum, auto
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphloop import END, Graph
+from graphloop.graph import Edges
+from graphloop.nodes import Limit
 from graphloop.outcomes import Go
 from graphloop.stores.revision import revision_of
 from graphloop.values import Usage
@@ -98,6 +103,34 @@ def test_a_value_that_holds_itself_has_a_revision() -> None:
         deep = [deep]
 
     assert revision_of(cycle) != revision_of(deep)
+
+
+def forms_of(graph: Graph[None]) -> int:
+    """Return how many values the revision of a graph reads."""
+    count = 0
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        nonlocal count
+        count += event == "call" and frame.f_code.co_name == "_form"
+
+    sys.setprofile(note)
+    try:
+        revision_of(graph)
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def test_the_nodes_of_a_graph_are_read_once() -> None:
+    """Each run in a store tells its revision, and a graph may have thousands of nodes."""
+    nodes = [Limit(1, f"limit {number}") for number in range(30)]
+    table: Edges[None] = {one: {...: to} for one, to in pairwise(nodes)}
+    graph = Graph("row", nodes[0], {**table, nodes[-1]: {...: END}})
+
+    first, second = forms_of(graph), forms_of(graph)
+
+    assert first > len(nodes)
+    assert second == 2, "the parts, and the graph"
 
 
 def test_a_revision_is_the_same_in_each_process() -> None:
