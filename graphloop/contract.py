@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, TypeAlias, TypeVar, final
 
+from msgspec import Struct
+
 from .graph import NodeGraph
 from .node_protocol import Node
 from .outcomes import Aborted, Calls, Failed, Outcome
@@ -46,8 +48,7 @@ BREAKS: Final = frozenset({Failed, Aborted})
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Cap:
+class Cap(Struct, frozen=True, gc=False):
     """The limit on how often a node leaves by one outcome.
 
     Args:

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from .errors import GraphError, Problem, nearest
 from .lazy import called_from, notebook_display
-from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of
+from .node_protocol import NAME_MAX, Kind, Node, control_in, escaped, node_flaw_of, unwrapped
 from .outcomes import Outcome, outcome_name
 from .rules import Rules, Vocabulary, spelled_tools
 
@@ -135,6 +135,8 @@ class NodeGraph(Generic[S]):
             raise GraphError(name, problems, str(self.source or ""))
         self.start = start.name
         self.nodes: Mapping[str, Node[S, Outcome]] = {node.name: node for node in edges}
+        self.every_node: tuple[Node[Any, Outcome], ...] = tuple(unwrapped(edges))
+        """The nodes of the table, and all nodes nested in them, outer nodes before inner ones."""
         self.table: Mapping[str, Mapping[type[Outcome], str]] = {
             node.name: _complete_row(node, row) for node, row in edges.items()
         }

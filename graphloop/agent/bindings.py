@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, final, runtime_checkable
 
 from msgspec import Struct, field
@@ -90,18 +90,17 @@ def _carried_by(node: Node[Any, Outcome]) -> Bindings | None:
     return carried
 
 
-def carried_by(nodes: Iterable[Node[Any, Outcome]]) -> Bindings:
-    """Collect the functions and agents that these nodes and their nested nodes carry.
+def carried_by(nodes: Sequence[Node[Any, Outcome]]) -> Bindings:
+    """Collect the functions and agents that nodes carry, such as `every_node` of a graph.
 
     Raises:
         ConfigError: two nodes carry different functions or agents under one name.
     """
-    every = tuple(unwrapped(nodes))
-    if (problem := next(_twice_brought(every), None)) is not None:
+    if (problem := next(_twice_brought(nodes), None)) is not None:
         raise ConfigError(str(problem))
     callbacks: dict[str, Callback[Any]] = {}
     agents: dict[str, Plan] = {}
-    for node in every:
+    for node in nodes:
         if (carried := _carried_by(node)) is not None:
             callbacks |= carried.callbacks
             agents |= carried.agents
@@ -114,7 +113,7 @@ def check_carried(graph: NodeGraph[Any]) -> None:
     Raises:
         GraphError: two nodes disagree about a name; the error lists each such node.
     """
-    problems = list(_twice_brought(graph.nodes.values()))
+    problems = list(_twice_brought(graph.every_node))
     if problems:
         raise GraphError(graph.name, problems)
 
@@ -140,7 +139,7 @@ def _agents_named(
     nodes: Iterable[Node[Any, Outcome]], names: Callable[[Node[Any, Outcome]], Iterable[str]]
 ) -> dict[str, str]:
     found: dict[str, str] = {}
-    for node in unwrapped(nodes):
+    for node in nodes:
         for name in filter(None, names(node)):
             found.setdefault(name, node.name)
     return found
@@ -166,7 +165,7 @@ def _models_of(node: Node[Any, Outcome]) -> Iterable[str]:
 def _twice_brought(nodes: Iterable[Node[Any, Outcome]]) -> Iterator[Problem]:
     """Yield a problem for each name under which nodes carry different functions or agents."""
     known: dict[tuple[str, str], object] = {}
-    for node in unwrapped(nodes):
+    for node in nodes:
         if (carried := _carried_by(node)) is None:
             continue
         found: dict[tuple[str, str], object] = {
@@ -214,21 +213,19 @@ class GraphFacts(Struct, frozen=True):
     @classmethod
     def of(cls, graph: NodeGraph[Any]) -> GraphFacts:
         """Compute the facts from the nodes of a graph."""
-        nodes = graph.nodes.values()
+        nodes, every = graph.nodes.values(), graph.every_node
         asking = [node for node in nodes if _asks_model(node)]
-        carried, named = carried_by(nodes), functions_named(nodes)
+        carried, named = carried_by(every), functions_named(every)
         kind = known_state_type(graph)
         # The functions that read and write fields of the state are made here, for their nodes.
         fields = {name: field_callback(name, kind) for name in named if name.startswith(FIELD)}
         carried = Bindings({**carried.callbacks, **fields}, carried.agents)
         return cls(
             carried=carried,
-            models=models_named(nodes),
-            agents=agents_named(nodes),
+            models=models_named(every),
+            agents=agents_named(every),
             functions={name: named[name] for name in named if name not in carried.callbacks},
-            naming_tools=tuple(
-                [node for node in unwrapped(nodes) if isinstance(node, NAMING_TOOLS)]
-            ),
+            naming_tools=tuple([node for node in every if isinstance(node, NAMING_TOOLS)]),
             asks_model=bool(asking),
             # A `Function` node sends its own prompt, so its model reads no conversation.
             needs_messages=any(

@@ -11,7 +11,7 @@ from ..driver import Callback
 from ..errors import ConfigError, GraphError, nearest
 from ..graph import NodeGraph
 from ..limits import tools_in
-from ..node_protocol import Node, flaw_of, unwrapped
+from ..node_protocol import Node, flaw_of
 from ..nodes import Function, Gate, PrepareStep, StopCheck
 from ..outcomes import Outcome
 from ..states import known_state_type, state_type_of
@@ -134,7 +134,7 @@ def _look_up(
 
 def _no_model(graph: NodeGraph[Any]) -> str:
     problem = f"graph {graph.name!r} asks a model: say which, with `model=`"
-    for node in unwrapped(graph.nodes.values()):
+    for node in graph.every_node:
         if isinstance(node, Function) and node.asks is not None and node.asks.models is None:
             return f"{problem}; or say that generator {node.name!r} asks none: @node(model_calls=0)"
     return problem
@@ -190,7 +190,7 @@ def _refuse_fields(
     if not isinstance(kind, type):
         return  # Its fields are unknown, or it has none.
     if answers is None:
-        answers = output_types(carried_by(graph.nodes.values()).agents)
+        answers = output_types(carried_by(graph.every_node).agents)
     if problems := states.field_problems(graph.nodes.values(), kind, answers):
         raise GraphError(graph.name, problems)
 

@@ -9,15 +9,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from inspect import getsourcefile, getsourcelines, unwrap
 from pathlib import Path
 from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
+from msgspec import Struct
+
 from ..contract import Contract, contract_of, needs_turn
 from ..graph import NodeGraph
 from ..outcomes import Outcome, outcome_name
+from ..values import evolve
 from .report import Finding, Severity, Unknown, short_path
 from .run_search import NO_RUN, Exclusions, Mark, RunSearch
 
@@ -49,8 +52,7 @@ NAMED_MAX: Final = 3
 
 
 @final
-@dataclass(frozen=True, slots=True)
-class Arc:
+class Arc(Struct, frozen=True, gc=False):
     """A transition of the table: from node `source`, by `outcome`, to node `target`."""
 
     source: str
@@ -102,7 +104,7 @@ class ProofGraph(Generic[S]):
         graph.node_graph = copy(self.node_graph)
         graph.table = {**self.table, node: {**self.table[node], outcome: target}}
         graph.node_graph.table = graph.table
-        row = [replace(arc, target=graph.table[node][arc.outcome]) for arc in self.arcs[node]]
+        row = [evolve(arc, target=graph.table[node][arc.outcome]) for arc in self.arcs[node]]
         graph.arcs = {**self.arcs, node: tuple(row)}
         graph.parents = breadth_first([graph.start], graph.arcs_from)
         graph.__dict__.pop("order", None)

@@ -34,7 +34,6 @@ from pydantic import BaseModel
 from .. import effects, events
 from ..events import CallCheck, Event, Failure, NodeReturned
 from ..graph import NodeGraph
-from ..node_protocol import unwrapped
 from ..nodes import Function
 from ..outcomes import Aborted, Failed, Outcome
 from ..run import Run
@@ -115,7 +114,7 @@ CALLBACK_ANSWERS: Final[tuple[events.Answer, ...]] = (
 def functions_of(graph: NodeGraph[S]) -> Functions:
     """Return the `Function` nodes of a graph, by the name of the function that they call."""
     functions: dict[str, list[Function]] = {}
-    for node in unwrapped(graph.nodes.values()):
+    for node in graph.every_node:
         if isinstance(node, Function):
             functions.setdefault(node.callback, []).append(node)
     return functions

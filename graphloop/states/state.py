@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from ..errors import ConfigError, GraphError, Problem
 from ..graph import NodeGraph
-from ..node_protocol import unwrapped
 
 __all__ = [
     "ATOMS",
@@ -129,7 +128,7 @@ def known_state_type(graph: NodeGraph[Any]) -> object:
 
 
 def _types_named(graph: NodeGraph[Any]) -> Iterator[tuple[str, object]]:
-    for node in unwrapped(graph.nodes.values()):
+    for node in graph.every_node:
         # A node that declares the type of its state, such as one made of a typed function.
         kind: object = getattr(node, "state_type", Any)
         if kind is not Any:

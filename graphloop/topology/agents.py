@@ -53,7 +53,7 @@ def with_agents(
         ConfigError: no node names one of the agents, a node already contains another agent of that
             name, or a rule contains an unknown word.
     """
-    own, brought = document_of(graph), carried_by(graph.nodes.values()).agents
+    own, brought = document_of(graph), carried_by(graph.every_node).agents
     for name in agents:
         if name not in own.agents:
             known = ", ".join(map(repr, own.agents)) or "no agents"

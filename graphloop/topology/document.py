@@ -132,7 +132,7 @@ def _document_of(graph: NodeGraph[Any], made: dict[int, Document]) -> Document:
     if id(graph) not in made:
         graphs: dict[str, NodeGraph[Any]] = {}
         names: set[str] = set()
-        for node in unwrapped(graph.nodes.values()):
+        for node in graph.every_node:
             graphs |= dict(node.graphs) if isinstance(node, NodeWithGraphs) else {}
             names |= {*agents_of(node)}
         agents = {

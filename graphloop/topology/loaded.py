@@ -34,7 +34,6 @@ from ..contract import contract_of
 from ..driver import Callback
 from ..errors import ConfigError
 from ..graph import NodeGraph, Surroundings
-from ..node_protocol import unwrapped
 from ..policy import Condition, Policy
 from ..rules import Rules
 from ..tools import legal_name
@@ -256,8 +255,8 @@ class Topology(Graph[S]):
 
         A node without a contract may name its function in its `callback` attribute.
         """
-        silent = [node for node in unwrapped(self.nodes.values()) if contract_of(node) is None]
-        names = [*functions_named(self.nodes.values())]
+        silent = [node for node in self.every_node if contract_of(node) is None]
+        names = [*functions_named(self.every_node)]
         names += [str(getattr(node, "callback", "")) for node in silent]
         functions = {name: self.registry.get("function", name) for name in names}
         # An unregistered name belongs to a node made in Python, which contains its function.

@@ -27,7 +27,7 @@ from graphloop.errors import ConfigError, GraphError
 from graphloop.events import Answer, BranchesJoined, EffectFailed, Event, StopRequested
 from graphloop.graph import Edges
 from graphloop.loop import Standard, standard_edges
-from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait
+from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait, unwrapped
 from graphloop.nodes import (
     AnswerCheck,
     Append,
@@ -407,7 +407,7 @@ def test_two_things_of_one_name_are_refused() -> None:
     def twin(ticket: Ticket) -> Billing:
         return Billing()
 
-    assert {"route"} == set(carried_by([route, Retrying(route, 2)]).callbacks)
+    assert {"route"} == set(carried_by([*unwrapped([Retrying(route, 2)])]).callbacks)
     with pytest.raises(ConfigError, match=r"two different functions .* as 'route'"):
         carried_by([route, twin])
     agents = [sub_graph(Agent(ScriptedModel([]), name=one), name="kid") for one in "ab"]
@@ -444,4 +444,4 @@ def test_models_are_named_by_the_nodes_that_ask_them() -> None:
         "small": "model_call",
         "judge": "model_call",
         "cheap": "compact",
-    } == models_named(nodes)
+    } == models_named(unwrapped(nodes))
