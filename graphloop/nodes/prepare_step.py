@@ -15,6 +15,7 @@ from ..contract import BROKEN, Cap, Contract
 from ..conversation import Compaction, adopt_open_calls, apply_steering, clear_ending, estimate
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event
+from ..limits import CountedLimit
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of, wrong_answer
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
@@ -73,6 +74,13 @@ class PrepareStep(FrozenFields):
             },
             functions=(self.callback,) if self.callback else (),
         )
+
+    @property
+    def counted_limits(self) -> tuple[CountedLimit, ...]:
+        """The context window of the compaction, if there is one: a limit on tokens."""
+        if self.compaction is None:
+            return ()
+        return ((False, f"Compaction(context_window={self.compaction.window})"),)
 
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and invoke the user's function if there is one."""

@@ -23,16 +23,14 @@ from ..nodes import (
     Critique,
     Fallback,
     Function,
-    Limit,
     MapOver,
     ModelCall,
     Parallel,
     PrepareStep,
     Retrying,
     Router,
-    StopCheck,
 )
-from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Stop, Unplanned
+from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Unplanned
 from ..step import SETTLE_MAX
 from .calls import CallProduct
 from .cycles import Cycle, unbounded
@@ -272,7 +270,6 @@ AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
     **dict.fromkeys((Child, Parallel), frozenset({Failed})),
     MapOver: frozenset({Failed, Unplanned}),
     PrepareStep: frozenset({Calls, Overflow}),
-    StopCheck: frozenset({Stop}),
 }
 """The outcomes by which a node that usually waits for an effect may leave without waiting."""
 
@@ -330,17 +327,12 @@ def find_abort_cycles(graph: ProofGraph[S]) -> Iterator[Finding]:
 
 def _arc_once_stopped(graph: ProofGraph[S], name: str) -> Arc | None:
     """Return the transition by which a stopped run leaves a node; None if unknown."""
-    node = _innermost(graph.nodes[name])
-    outcome: type[Outcome] = Aborted
-    match node:
-        case StopCheck() | Limit():
-            outcome = Stop
-        case PrepareStep(callback=""):
-            outcome = Ready
-        case _ if type(node) is not Append and type(node) not in AT_ONCE:
-            return None
-        case _:
-            pass
+    node, contract = _innermost(graph.nodes[name]), graph.contracts[name]
+    outcome = None if contract is None else contract.once_stopped
+    if outcome is None and isinstance(node, PrepareStep) and not node.callback:
+        outcome = Ready
+    elif outcome is None and type(node) in {Append, *AT_ONCE}:
+        outcome = Aborted
     return next((arc for arc in graph.arcs[name] if arc.outcome is outcome), None)
 
 
@@ -358,7 +350,7 @@ def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
         case Fallback() if kind is Fallback:
             first = _at_once(kernel.first)
             return first | _at_once(kernel.second) if first else first
-        case PrepareStep() | StopCheck() if not kernel.callback:
+        case PrepareStep() if not kernel.callback:
             return kernel.outcomes
         case _:
             return AT_ONCE.get(kind, kernel.outcomes)
