@@ -28,6 +28,7 @@ from ..stores import (
     open_store,
     shown_address,
 )
+from ..workers import Client
 from .modules import register
 from .target import absolute_target, load_graph
 from .text import one_line
@@ -43,6 +44,7 @@ __all__ = [
     "named",
     "opened",
     "origin_of",
+    "reached",
     "read",
     "refuse_unreachable",
 ]
@@ -59,6 +61,13 @@ async def opened(where: str | None) -> AsyncGenerator[Store]:
         yield store
     finally:
         await close(store)
+
+
+@asynccontextmanager
+async def reached(run: str, where: str | None) -> AsyncGenerator[tuple[Client, str]]:
+    """Open the store of a run; yield a client of it, and the whole id that begins with `run`."""
+    async with opened(where) as store:
+        yield Client(store), await find_run(store, run, str(where))
 
 
 def named(where: str | None) -> str:
