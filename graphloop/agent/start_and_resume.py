@@ -11,7 +11,7 @@ from ..conversation import Repaired, repaired
 from ..driver import AsyncDriver, ChildRun, Ports, Resumption
 from ..errors import ConfigError
 from ..events import Started
-from ..run import History
+from ..run import History, Run, Spent
 from ..stores import check_run_id, state_after
 from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
@@ -228,20 +228,21 @@ def _make_handle(
     # `Started` has no type for its state, which is that of the graph.
     state: Any = begins.state if isinstance(begins, Started) else begins.run.state
     driver: AsyncDriver[S] = AsyncDriver(terms.graph, ports, state)
+    spent, turns, below = Spent(), 0, dict[str, Run[Any]]()
     if isinstance(begins, Started):
-        handle = RunHandle(terms.graph, ports, driver, driver.start(begins), begins.run_id)
+        run_id, seen = begins.run_id, driver.start(begins)
     else:
-        run, below = begins.run, begins.descendants
+        run, run_id, below = begins.run, begins.run.id, begins.descendants
         if begins.cancelled is not None:
             driver.abort(begins.cancelled)
         seen = driver.resume(run, begins.answers, begins.children, seen=begins.seen)
         spent, turns = spent_by(run, below), len(run.record.steps)
-        handle = RunHandle(terms.graph, ports, driver, seen, run.id, spent, turns, children=below)
     if isinstance(terms, ChildRun):
-        return handle
+        return RunHandle(terms.graph, ports, driver, seen, run_id, spent, turns, children=below)
     listener = terms.options.on_step_finish
-    return evolve(
-        handle,
+    return RunHandle(
+        *(terms.graph, ports, driver, seen, run_id, spent, turns),
+        children=below,
         on_step_finish=None if listener is None else terms.resources.step_listener(ports.deps),
         warnings=warnings,
         final=terms.final,

@@ -12,6 +12,7 @@ from msgspec import Struct
 from typing_extensions import TypeIs
 
 from ..effects import AskHuman, CallTool, Place, StartRun
+from ..errors import ConfigError
 from ..events import Answer, Answering, ChildEnded, Event, Started
 from ..graph import NodeGraph
 from ..policy import Approval, Policy
@@ -181,6 +182,21 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     def __repr__(self) -> str:
         # Short, because `deps` and the secret must appear in no traceback.
         return f"<Ports of models {', '.join(self.models) or 'none'}>"
+
+    def open_child(self, effect: StartRun, run: Run[Any]) -> ChildRun[Any]:
+        """Return the child run that an effect of `run` starts or has started.
+
+        Raises:
+            ConfigError: the child's agent is not here, or the arguments do not fit it.
+        """
+        plan = self.children.get(effect.agent)
+        if plan is None:
+            raise ConfigError(
+                f"run {run.id!r}: expected agent {effect.agent!r}, found "
+                f"{', '.join(map(repr, self.children)) or 'no agents'}. Fix: give it the agents "
+                "that it was started with."
+            )
+        return plan.open(effect, run, self)
 
 
 @final
