@@ -105,7 +105,7 @@ class JsonlStore:
         """Return all events of the run, in order."""
         events = tuple(self._read(self._path_of(run_id)))
         if not events:
-            raise unknown_run(run_id, self._directory, await self.runs())
+            raise unknown_run(run_id, self._directory)
         return events
 
     async def runs(self) -> Sequence[str]:

@@ -14,7 +14,7 @@ from weakref import ReferenceType, ref
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..errors import RunBusy, StoreError, UnknownRun
+from ..errors import RunBusy, StoreError
 from ..events import Event, Started
 from .backlog import (
     PlaceInLine,
@@ -30,7 +30,7 @@ from .backlog import (
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import graph_name_of, out_of_order, revision_in
 from .mailbox import is_command, news_key, tells_parent
-from .run_ids import above, is_within, parent_of
+from .run_ids import above, is_within, parent_of, unknown_run
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 
@@ -395,5 +395,5 @@ class MemoryStore:
     def _run(self, run_id: str) -> _Kept:
         kept = self._kept.get(run_id)
         if kept is None or not kept.events:
-            raise UnknownRun(f"no run {run_id!r} in this store; runs here: {len(self._runs())}.")
+            raise unknown_run(run_id)
         return kept

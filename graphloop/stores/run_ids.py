@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Collection, Container, Sequence
-from pathlib import Path
 from typing import Final
 
 from ..errors import ConfigError, UnknownRun
@@ -27,9 +26,6 @@ __all__ = [
     "those_within",
     "unknown_run",
 ]
-
-RUNS_TOLD: Final = 10
-"""The maximum number of known runs that the error about an unknown run lists."""
 
 ID_CHARS_MAX: Final = 200
 
@@ -88,11 +84,11 @@ def is_within(run_id: str, root: str) -> bool:
     return run_id == root or run_id.startswith(f"{root}/")
 
 
-def unknown_run(run_id: str, place: Path, known: Sequence[str]) -> UnknownRun:
-    """Return the error for an unknown run id, with a list of some known ids."""
-    more = f" … of {len(known)}" if len(known) > RUNS_TOLD else ""
-    told = ", ".join(known[:RUNS_TOLD]) + more
-    return UnknownRun(f"no run {run_id!r} in {place}; runs here: {told or 'none'}")
+def unknown_run(run_id: str, place: object = "this store") -> UnknownRun:
+    """Return the error for an unknown run id."""
+    return UnknownRun(
+        f"no run {run_id!r} in {place}. Fix: give an id that `await store.runs()` returns."
+    )
 
 
 async def has_run(store: Store, run_id: str) -> bool:

@@ -26,13 +26,13 @@ from typing import Any, Final, final
 from msgspec import Struct
 from msgspec.json import encode
 
-from ...errors import StoreError, UnknownRun
+from ...errors import StoreError
 from ..backlog import QueueLimits, Submission, refusals_after
 from ..base import Posted, RunStatus
 from ..mailbox import news_key, tells_parent
 from ..memory import Claims
 from ..rows import LeftAs, fenced, refusals_in, said_before
-from ..run_ids import above
+from ..run_ids import above, unknown_run
 from .jobs import Asking
 from .link import SqlLink
 
@@ -229,7 +229,7 @@ def post(link: SqlLink, run_id: str, key: str, signal_id: str, data: str) -> Ask
         **given,
     ).fetchone()
     if row is None:
-        raise _unknown_run(run_id)
+        raise unknown_run(run_id)
     return said_before(row[0], signal_id)
 
 
@@ -238,7 +238,7 @@ def place_run(link: SqlLink, run_id: str) -> None:
     if not link.ask(PLACE, root=run_id.partition("/")[0], run_id=run_id).rowcount:
         known = "SELECT number FROM run WHERE run_id = :run_id AND begun"
         if link.ask(known, run_id=run_id).fetchone() is None:
-            raise _unknown_run(run_id)
+            raise unknown_run(run_id)
 
 
 def give_place(link: SqlLink, number: int, place: Submission) -> None:
@@ -258,7 +258,7 @@ def note_target(link: SqlLink, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     known = "UPDATE run SET target = :target WHERE run_id = :run_id AND begun"
     if not link.ask(known, target=target, run_id=run_id).rowcount:
-        raise _unknown_run(run_id)
+        raise unknown_run(run_id)
 
 
 def note_queues(link: SqlLink, queues: Mapping[str, QueueLimits]) -> None:
@@ -282,7 +282,3 @@ def forget_refusals(link: SqlLink, revisions: Collection[str]) -> None:
             "AND strpos(refusals, :revision) > 0",
             revision=revision,
         )
-
-
-def _unknown_run(run_id: str) -> UnknownRun:
-    return UnknownRun(f"no run {run_id!r} in this store")

@@ -12,11 +12,11 @@ from typing import Final
 
 from msgspec.json import Decoder
 
-from ...errors import UnknownRun
 from ..base import RunRecord, RunStatus
 from ..diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
 from ..mailbox import COMMANDS_FROM, COMMANDS_UPTO
 from ..rows import NAMED_MAX, reason_in, records_of, within_bounds
+from ..run_ids import unknown_run
 from .link import SqlLink
 
 __all__ = [
@@ -152,7 +152,7 @@ def page_of(
         known = "SELECT number FROM run WHERE run_id = :run_id AND begun"
         row = link.ask(known, run_id=after).fetchone()
     if row is None:
-        raise UnknownRun(f"no run {after!r} in this store: expected the last run of a page.")
+        raise unknown_run(after)
     given = {"after": row[0], "graph": None if graph is None else link.name_of(graph)}
     if statuses:
         rows = link.ask(NUMBERS_OWNED, statuses=[*statuses], **given).fetchall()

@@ -16,7 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar, final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...errors import Fenced, StoreError, UnknownRun
+from ...errors import Fenced, StoreError
 from ...events import Event, Started
 from ..backlog import QueueLimits, Submission
 from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
@@ -24,9 +24,10 @@ from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
 from ..rows import Addition, addition_of, left_as
+from ..run_ids import unknown_run
 from . import claims, reading
 from .claims import HeldRun, Holder, LapsedClaim
-from .jobs import Asking, Job, at_once, later
+from .jobs import Asking, Job, Statement, Work, at_once, later
 from .link import SqlLink
 
 __all__ = ["ChangesMeters", "DatabaseStore", "Dialect", "Look", "Reads", "Writes"]
@@ -194,7 +195,7 @@ class DatabaseStore(Generic[L]):
         read, codec, beginnings = self._dialect.read_journal, self._codec, self._beginnings
         events = await self._reader.do(lambda link: read(link, codec, beginnings, run_id))
         if not events:
-            raise await self._unknown_run(run_id)
+            raise unknown_run(run_id, self._place)
         return events
 
     async def runs(self) -> Sequence[str]:
@@ -224,7 +225,7 @@ class DatabaseStore(Generic[L]):
 
         try:
             known = partial(holder.held.__setitem__, run_id)
-            await self._write(None, known, run_id=run_id, asks=asks)
+            await self._write(Statement(asks), known, run_id=run_id)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 # The cancelled caller does not know of the claim, so the store undoes it.
@@ -267,7 +268,7 @@ class DatabaseStore(Generic[L]):
             if "/" in run_id or refusal is not None:
                 await self._write(lambda link: at_once(work(link)), released, failed, run_id=run_id)
             else:
-                await self._write(None, released, failed, run_id=run_id, asks=work)
+                await self._write(Statement(work), released, failed, run_id=run_id)
         finally:
             holder.claims.give_back(run_id)
 
@@ -277,7 +278,7 @@ class DatabaseStore(Generic[L]):
         def asks(link: L) -> Asking[Posted]:
             return claims.post(link, run_id, key, signal_id, data)
 
-        return await self._write(None, run_id=run_id, asks=asks)
+        return await self._write(Statement(asks), run_id=run_id)
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
@@ -287,7 +288,7 @@ class DatabaseStore(Generic[L]):
         """Return the record of one run."""
         record = await self._reader.do(partial(reading.one_record, run_id=run_id))
         if record is None:
-            raise await self._unknown_run(run_id)
+            raise unknown_run(run_id, self._place)
         return record
 
     async def page(
@@ -320,7 +321,7 @@ class DatabaseStore(Generic[L]):
         look, dialect = Look(agents, limit, revisions, queue, pinned), self._dialect
         if dialect.is_look_written:
             return await self._write(
-                None, asks=lambda link: later(partial(dialect.ready, link, look))
+                Statement(lambda link: later(partial(dialect.ready, link, look)))
             )
         return await self._reader.do(lambda link: dialect.ready(link, look))
 
@@ -365,20 +366,15 @@ class DatabaseStore(Generic[L]):
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
         return await self._write(lambda link: self._dialect.prune(link, older_s, limit))
 
-    async def _unknown_run(self, run_id: str) -> UnknownRun:
-        """Return the error for an unknown run id."""
-        return UnknownRun(f"no run {run_id!r} in {self._place}")
-
     def _write(
         self,
-        work: Callable[[L], T] | None,
+        work: Work[L, T],
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
         *,
         run_id: str = "",
-        asks: Callable[[L], Asking[T]] | None = None,
     ) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        job = Job(work, committed, failed, future, run_id=run_id, asks=asks)
+        job = Job(work, committed, failed, future, run_id=run_id)
         self._writer.queue(job)
         return future

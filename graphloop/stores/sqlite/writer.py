@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias, final
 
 from ...errors import GraphloopError, StoreError
 from ..database.claims import Holder, LapsedClaim, give_back
-from ..database.jobs import Asking, Job, settle
+from ..database.jobs import Asking, Job, Statement, deliver
 from ..file_lock import FileLock
 from ..rows import Addition
 from . import journal
@@ -151,7 +151,7 @@ class Writer:
                 self._transact(beat)  # Apart, because a full disk undoes a whole transaction.
                 with self._lock:
                     self._unfinished -= len(jobs)
-                settle(jobs)
+                deliver(jobs)
                 del jobs  # Otherwise the jobs would keep their callers alive until the next job.
         finally:
             self._close()
@@ -193,7 +193,7 @@ class Writer:
         for run_id, left in self._holder.left.items():
             asks: Callable[[SqliteLink], Asking[bool]]
             asks = partial(give_back, holder=self._holder, run_id=run_id, left=left)
-            jobs.append(Job(None, partial(self._written, run_id, left), asks=asks))
+            jobs.append(Job(Statement(asks), partial(self._written, run_id, left)))
         return jobs
 
     def _written(self, run_id: str, left: LapsedClaim, _: bool) -> None:  # noqa: FBT001 - a result
