@@ -195,8 +195,8 @@ def _apply_aside(run: Run[S], event: Event) -> Run[S]:
                 f"EffectsStarted names effects {strangers} of run {run.id!r}, "
                 f"which waits for {sorted(run.pending) or 'nothing'}"
             )
-        if event.unbegun:
-            started = started.difference(event.unbegun)
+        if event.unstarted:
+            started = started.difference(event.unstarted)
         return evolve(run, seq=seq, at=at, spent=_spend(run, event, None), started=started)
     match event:
         case Queued(signal_id=signal_id) if signal_id in inbox.signals:

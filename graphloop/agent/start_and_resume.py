@@ -30,7 +30,7 @@ from .inputs import (
     asked_message,
     messages_of,
 )
-from .options import reject_unknown_options
+from .options import refuse_unknown_options
 from .result import RunHandle, RunResult, spent_by
 from .resumption import (
     child_resumption,
@@ -267,8 +267,8 @@ def for_call(
     takes: type[object] = IteratedInput if attended else CallInput
     if terms.recast is None:
         takes = ConversationInput if attended else QuestionInput
-        reject_unknown_options(question, takes, "a run")
-    reject_unknown_options(asked, takes, "a run")
+        refuse_unknown_options(question, takes, "a run")
+    refuse_unknown_options(asked, takes, "a run")
     return terms.with_options(given), cast("QuestionInput[Any]", asked)
 
 
@@ -299,7 +299,7 @@ def _for_resume(
             "that `iter` started, `turn.set_params` changes its settings."
         )
     given = {name: asked.pop(name) for name in RESUME_OPTIONS if name in asked}
-    reject_unknown_options(asked, ResumeInput, "a resume")
+    refuse_unknown_options(asked, ResumeInput, "a resume")
     return terms.with_options(given), cast("AnswersInput[Any]", asked)
 
 

@@ -38,9 +38,9 @@ __all__ = [
     "Origin",
     "Start",
     "answers_text",
+    "child_journals",
     "close",
     "find_run",
-    "journals_below",
     "named",
     "opened",
     "origin_of",
@@ -244,7 +244,7 @@ async def _note_of(store: Store, run_id: str) -> str:
     return "".join([record.target for record in records if record.run_id == run_id])
 
 
-async def journals_below(store: Store, run_id: str) -> Mapping[str, Sequence[Event]]:
+async def child_journals(store: Store, run_id: str) -> Mapping[str, Sequence[Event]]:
     """Return the journals of a run's descendants, by their ids without the run's own."""
     start = f"{run_id}/"
     below = [known for known in await store.runs() if known.startswith(start)]

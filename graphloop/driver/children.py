@@ -43,7 +43,7 @@ Watched: TypeAlias = AsyncGenerator[Step[Any] | Shown, None]
 UNCOUNTED: Final = "what it spends from now on is not counted here"
 
 NOT_NEEDED: Final = "not needed any more"
-UNWANTED: Final = f"Stopped: its answer was {NOT_NEEDED}."
+ABANDONED: Final = f"Stopped: its answer was {NOT_NEEDED}."
 
 NONE_TRIED: Final = frozenset[int]()
 """No effects; a shared value, since each `frozenset()` would be a new one."""
@@ -366,7 +366,7 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
 
 def child_abandoned(at: float, effect: int, spent: Spent) -> ChildEnded:
     """Return the `ChildEnded` of a child run that its parent has abandoned."""
-    return ChildEnded(at, effect, UNWANTED, "not_run", spent, EndReason.ABORTED)
+    return ChildEnded(at, effect, ABANDONED, "not_run", spent, EndReason.ABORTED)
 
 
 def _answer_of(run: Run[Any], reason: EndReason) -> str:

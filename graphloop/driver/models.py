@@ -45,7 +45,7 @@ __all__ = [
 
 S = TypeVar("S")
 
-UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
+ABANDONED: Final = Failure("Abandoned", "the reply was not needed any more")
 
 NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
 
@@ -143,7 +143,7 @@ class Models(Struct, Generic[S], eq=False):
                 await drop(effect)
                 call = self.calls.get(effect.id)
                 spent = Spent() if call is None else call.spent
-                return EffectFailed(at, effect.id, UNWANTED, spent)
+                return EffectFailed(at, effect.id, ABANDONED, spent)
         return None
 
     def so_far(self, at: float) -> EffectsStarted | None:

@@ -65,7 +65,7 @@ S = TypeVar("S")
 
 Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | AwaitCaller
 
-FREE: Final = CallCheck()
+UNGATED: Final = CallCheck()
 GATED: Final = CallCheck(needs_approval=True)
 
 NOT_READ: Final[tuple[str, object]] = ("", UNREAD)
@@ -336,7 +336,7 @@ class Performer(Struct, Generic[S], eq=False):
         if problem is not None:
             return CallCheck(problem)
         self._values[place] = call.arguments, value
-        return FREE if tool.policy.needs_approval is False else GATED
+        return UNGATED if tool.policy.needs_approval is False else GATED
 
     def _gates_of_run(self, run: Run[S]) -> Gates:
         rules, given = run.setup.rules, self._ports.gates

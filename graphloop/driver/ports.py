@@ -82,7 +82,7 @@ class Pace(Protocol):
         """Return a session of a model whose calls wait; it may raise `Postponed`."""
         ...
 
-    def below(self, own: Self | None) -> Self:
+    def for_child(self, own: Self | None) -> Self:
         """Return the pace of a child run, which has these limits and its own."""
         ...
 

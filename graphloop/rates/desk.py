@@ -222,7 +222,7 @@ class FleetPace(Struct, frozen=True):
     desk: RateDesk
     limits: Rates
 
-    def below(self, own: FleetPace | None) -> FleetPace:
+    def for_child(self, own: FleetPace | None) -> FleetPace:
         """Return the pace of a child run, which has these limits and its own."""
         return self if own is None else FleetPace(self.desk, {**self.limits, **own.limits})
 

@@ -14,7 +14,7 @@ from ..node_protocol import control_in
 from .base import Catalog, Lookup, RunRecord, RunStatus, Store
 
 __all__ = [
-    "above",
+    "ancestors_of",
     "check_run_id",
     "has_run",
     "is_within",
@@ -56,7 +56,7 @@ def check_run_id(name: str, run_id: str) -> None:
         )
 
 
-def above(run_id: str) -> tuple[str, ...]:
+def ancestors_of(run_id: str) -> tuple[str, ...]:
     """Return the ids of the runs above a child run, the nearest first; () for a root run."""
     parts = run_id.split("/")
     return tuple(["/".join(parts[:at]) for at in range(len(parts) - 1, 0, -1)])

@@ -23,7 +23,7 @@ from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunSt
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..rows import Addition, addition_of, left_as
+from ..rows import Addition, addition_of, standing_of
 from ..run_ids import unknown_run
 from . import claims, reading
 from .claims import HeldRun, Holder, LapsedClaim
@@ -250,7 +250,7 @@ class DatabaseStore(Generic[L]):
         If the write fails, this call raises, and the store tries the write again later.
         """
         holder = self._holder
-        standing = left_as(
+        standing = standing_of(
             status, asks, holder.clock(), seen=seen, wake_s=wake_s, refusal=refusal, ending=ending
         )
 

@@ -283,19 +283,19 @@ class Writer:
     def _beat_on(self, link: PostgresLink) -> None:
         holder = self._holder
         gone = {run: held for run, held in holder.held.items() if not holder.claims.is_live(run)}
-        lapsed = sorted(holder.left.items())
+        over = sorted(holder.lapsed.items())
 
-        def free() -> None:
+        def give_back_all() -> None:
             leases.interrupt(link, holder, gone.values())
-            for run_id, left in lapsed:
-                at_once(give_back(link, holder, run_id, left))
+            for run_id, lapsed in over:
+                at_once(give_back(link, holder, run_id, lapsed))
 
-        if gone or lapsed:
-            _with_retry(free, link.transaction)
+        if gone or over:
+            _with_retry(give_back_all, link.transaction)
         for run_id in gone:
             del holder.held[run_id]
-        for run_id, left in lapsed:
-            holder.forget(run_id, left)
+        for run_id, lapsed in over:
+            holder.forget(run_id, lapsed)
         if not leases.beat(link, holder):
             LOG.warning("%s was declared dead, and its runs go on elsewhere", holder.name)
             holder.rename()

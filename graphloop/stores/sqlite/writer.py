@@ -180,7 +180,7 @@ class Writer:
 
     @property
     def _has_claims(self) -> bool:
-        return bool(self._holder.held or self._holder.left)
+        return bool(self._holder.held or self._holder.lapsed)
 
     def _beat(self) -> list[Queued]:
         """Return jobs that renew leases and repeat failed releases, if a renewal is due now."""
@@ -190,14 +190,14 @@ class Writer:
         if not due:
             return []
         jobs: list[Queued] = [Job(partial(renew, holder=self._holder))]
-        for run_id, left in self._holder.left.items():
+        for run_id, lapsed in self._holder.lapsed.items():
             asks: Callable[[SqliteLink], Asking[bool]]
-            asks = partial(give_back, holder=self._holder, run_id=run_id, left=left)
-            jobs.append(Job(Statement(asks), partial(self._written, run_id, left)))
+            asks = partial(give_back, holder=self._holder, run_id=run_id, lapsed=lapsed)
+            jobs.append(Job(Statement(asks), partial(self._written, run_id, lapsed)))
         return jobs
 
-    def _written(self, run_id: str, left: LapsedClaim, _: bool) -> None:  # noqa: FBT001 - a result
-        self._holder.forget(run_id, left)
+    def _written(self, run_id: str, lapsed: LapsedClaim, _: bool) -> None:  # noqa: FBT001 - a result
+        self._holder.forget(run_id, lapsed)
 
     def _transact(self, jobs: Sequence[Queued]) -> None:
         try:
