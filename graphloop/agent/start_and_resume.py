@@ -100,7 +100,7 @@ def start_run(
             shows_steps=keep or attended or terms.reads_steps,
             # Even without a store, an iterated run can be resumed after its caller was cancelled.
             resumable=attended or is_stored,
-            settle=None if handed is None else handed.settler(),
+            given_answer=None if handed is None else handed.given_answer(),
         )
         if state is not None or terms.state_type is not None:
             terms.check_state(state, kept=ports.kept)

@@ -34,6 +34,7 @@ __all__ = [
     "DriverState",
     "Elsewhere",
     "Fleet",
+    "GivenAnswer",
     "Item",
     "LeftOpen",
     "Pace",
@@ -42,7 +43,6 @@ __all__ = [
     "Price",
     "Resumption",
     "Seen",
-    "Settler",
     "Shown",
     "Source",
     "as_it_ended",
@@ -55,7 +55,7 @@ S = TypeVar("S")
 
 Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
 Callback: TypeAlias = Callable[[Run[S]], Answer | Awaitable[Answer]]
-Settler: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
+GivenAnswer: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
 Price: TypeAlias = Callable[[Reply], float | None]
 
 
@@ -120,7 +120,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
         toolbox: the tools that can run in this process.
         callbacks: the user's functions, by their names in `Invoke`.
         approve: the function that answers `AskHuman`; None parks the run instead.
-        settle: returns the caller's answers for unanswered calls in a conversation that the caller
+        given_answer: returns the caller's answer to an open call of a conversation that the caller
             passed in; None parks the run with these calls.
         children: the agents that can be child runs, by name.
         gates: the policies of the parent runs and of the caller, outermost first, with their
@@ -157,7 +157,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     toolbox: Toolbox
     callbacks: Mapping[str, Callback[S]] = {}
     approve: Approver[S] | None = None
-    settle: Settler | None = None
+    given_answer: GivenAnswer | None = None
     children: Mapping[str, ChildPlan] = {}
     gates: tuple[Policy, ...] = ()
     own: Policy | None = None

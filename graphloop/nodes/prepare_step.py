@@ -89,11 +89,11 @@ class PrepareStep(FrozenFields):
         if self.active_tools is not None:
             tools = _offer(tools, self.active_tools)
         # A conversation that ends in a user message has no open calls.
-        may_settle = last.calls or (
+        may_resume = last.calls or (
             last.number < 0 and run.messages and not isinstance(run.messages[-1], UserMessage)
         )
-        if may_settle and (settling := _turn_for_open_calls(run)):
-            return Leave(evolve(settling, turn=evolve(settling.turn, tools=tools)), Calls())
+        if may_resume and (resumed := _turn_for_open_calls(run)):
+            return Leave(evolve(resumed, turn=evolve(resumed.turn, tools=tools)), Calls())
         if self.compaction is not None and not last.compacted and self._overflows(run):
             return Leave(run, Overflow())
         # A turn whose model found the window full is opened again, with its own number.

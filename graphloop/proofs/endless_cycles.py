@@ -1,8 +1,8 @@
 """GL4 and GL13: unbounded cycles, long stretches without a wait, and cycles of stopped runs.
 
-Each graph is checked for unbounded cycles before its first run. The engine ends a run that visits
-`SETTLE_MAX` nodes without waiting for an effect. If a bounded graph allows a longer stretch, GL4 is
-unknown. The engine enforces GL13; a warning is given only if a stopped run may go in a cycle.
+Each graph is checked for unbounded cycles before its first run. The kernel ends a run that visits
+`TRANSITIONS_MAX` nodes without waiting for an effect. If a bounded graph allows a longer stretch,
+GL4 is unknown. The kernel enforces GL13; `check` warns only of a cycle of stopped runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..nodes import (
     Router,
 )
 from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Unplanned
-from ..step import SETTLE_MAX
+from ..step import TRANSITIONS_MAX
 from .calls import CallProduct
 from .cycles import Cycle, unbounded
 from .proof_graph import Arc, ProofGraph, TablePath, quote_names
@@ -275,7 +275,7 @@ AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
 
 
 def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
-    """Yield an `Unknown` (GL4) if a run may pass more than `SETTLE_MAX` nodes without waiting."""
+    """Yield an `Unknown` (GL4) if a run may pass over `TRANSITIONS_MAX` nodes without a wait."""
     nodes = ranking.graph.nodes
     names, arcs = ranking.split_graph()
     at_once = {name: _at_once(nodes[ranking.node(name)]) for name in names}
@@ -293,14 +293,14 @@ def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
     before = any(arc.target in quiet for arc in arcs if arc not in passed)
     after = any(arc.target not in quiet for arc in passed)
     most = stay.weight + before + after
-    if isfinite(most) and most > SETTLE_MAX:
+    if isfinite(most) and most > TRANSITIONS_MAX:
         visited = sorted(quiet, key=lambda name: -stay.visits[name])
         shown = tuple(dict.fromkeys(map(ranking.node, visited)))
         yield Unknown(
             "GL4",
             f"a run may pass {most:,.0f} nodes without waiting for anything ({quote_names(shown)}"
-            f"), and is broken off after {SETTLE_MAX:,}: let it go round less often, or put a node "
-            "that waits into its way.",
+            f"), and the kernel ends it after {TRANSITIONS_MAX:,}. Fix: let it go round less often,"
+            " or put a node that waits into its way.",
             shown[0],
         )
 

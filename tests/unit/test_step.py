@@ -35,7 +35,7 @@ from graphloop.nodes import StopCheck
 from graphloop.outcomes import Aborted, Done, Go, Outcome, Stop
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Spent
-from graphloop.step import SETTLE_MAX, Step, begin, step
+from graphloop.step import TRANSITIONS_MAX, Step, begin, step
 from graphloop.turn import Turn
 from graphloop.values import ToolResult, Usage, UserMessage
 from tests.graphs import Place
@@ -140,7 +140,7 @@ def test_a_cycle_that_never_waits_is_found() -> None:
     place = Place("round", frozenset({Go}))
     circle = NodeGraph[None]("g", place, {place: {Go: place}})
 
-    with pytest.raises(GraphError, match=f"within {SETTLE_MAX} transitions"):
+    with pytest.raises(GraphError, match=f"within {TRANSITIONS_MAX} transitions"):
         begin(circle, STARTED, None)
 
 
