@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from .effects import Ask, Note, ToolQuestion
+from .effects import Note, Request, ToolQuestion
 from .policy import Rule
 from .rules import TemporalRule
 from .spending import NOTHING_SPENT, Budget, ChatSoFar, Spent
@@ -30,11 +30,11 @@ from .values import (
 )
 
 __all__ = [
-    "Answer",
     "AnswerChecked",
     "Answering",
     "BranchesJoined",
     "CallCheck",
+    "CallbackAnswer",
     "CallbackReturned",
     "CallsChecked",
     "Cancelled",
@@ -276,11 +276,11 @@ class ItemsListed(Struct, frozen=True, tag_field="kind", tag="items", gc=False):
 class RequestYielded(Struct, frozen=True, tag_field="kind", tag="asked", gc=False):
     """A node's generator ran from its start to the request `ask`, and waits for the answer."""
 
-    ask: Ask
+    ask: Request
     kind: ClassVar[Literal["asked"]] = "asked"
 
 
-Answer: TypeAlias = (
+CallbackAnswer: TypeAlias = (
     Changes
     | StopRequested
     | NodeReturned
@@ -296,7 +296,7 @@ class CallbackReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=Fal
 
     at: float
     effect: int
-    answer: Answer
+    answer: CallbackAnswer
 
 
 class Failure(Struct, frozen=True, gc=False):

@@ -13,7 +13,7 @@ from typing_extensions import TypeIs
 
 from ..effects import AskHuman, CallTool, Place, StartRun
 from ..errors import ConfigError
-from ..events import Answer, Answering, ChildEnded, Event, Started
+from ..events import Answering, CallbackAnswer, ChildEnded, Event, Started
 from ..graph import NodeGraph
 from ..policy import Approval, Policy
 from ..providers import LIVE, Live, ModelSession, Provider
@@ -54,7 +54,7 @@ S = TypeVar("S")
 
 
 Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
-Callback: TypeAlias = Callable[[Run[S]], Answer | Awaitable[Answer]]
+Callback: TypeAlias = Callable[[Run[S]], CallbackAnswer | Awaitable[CallbackAnswer]]
 GivenAnswer: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
 Price: TypeAlias = Callable[[Reply], float | None]
 

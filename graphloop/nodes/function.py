@@ -16,13 +16,13 @@ from msgspec.json import decode
 
 from ..contract import BROKEN, Cap, ChildContract, Contract, Moves
 from ..conversation import add_notes, unanswered
-from ..effects import Ask, AskPerson, Effect, Invoke
+from ..effects import AskPerson, Effect, Invoke, Request
 from ..events import CallbackReturned, EffectFailed, Event, Failure, NodeReturned, RequestYielded
 from ..node_protocol import Kind, Leave, Reaction, Wait, wrong_answer
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_count
 from ..spending import whole_number
-from .dialogue import Asks, heard_back, over, requested, with_dialogue
+from .dialogue import RequestLimits, heard_back, over, requested, with_dialogue
 
 __all__ = ["Function"]
 
@@ -62,7 +62,7 @@ class Function:
     capped: type[Outcome] | None = None
     reads: frozenset[str] | None = None
     writes: frozenset[str] | None = None
-    asks: Asks | None = None
+    asks: RequestLimits | None = None
     stateless: frozenset[type[Outcome]] = frozenset()
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class Function:
     def _call_function(self, run: Run[S]) -> Wait[S]:
         return Wait(run, (Invoke(run.next_effect, self.callback),))
 
-    def _make_request(self, run: Run[S], ask: Ask, asks: Asks) -> Reaction[S, Outcome]:
+    def _make_request(self, run: Run[S], ask: Request, asks: RequestLimits) -> Reaction[S, Outcome]:
         """Make the generator's request, if the node's declared requests and the budget allow it."""
         assert run.turn.dialogue is not None, "a node that may ask enters with a dialogue"
         refused = asks.refusal(ask, run.turn.dialogue.exchanges)

@@ -30,7 +30,7 @@ from ..effects import (
 )
 from ..errors import GraphloopError
 from ..events import (
-    Answer,
+    CallbackAnswer,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -103,7 +103,9 @@ class World:
         (CallCheck(),) * len(effect.calls)
     )
     human: Callable[[AskHuman], Approval | None] = lambda _: None
-    callback: Callable[[Invoke], Answer] = lambda effect: _not_in_world("callback", effect.callback)
+    callback: Callable[[Invoke], CallbackAnswer] = lambda effect: _not_in_world(
+        "callback", effect.callback
+    )
     child: Callable[[StartRun], ChildAnswer | None] = lambda effect: _not_in_world(
         "agent", effect.agent
     )

@@ -23,9 +23,9 @@ from graphloop.effects import (
 )
 from graphloop.errors import ConfigError
 from graphloop.events import (
-    Answer,
     AnswerChecked,
     BranchesJoined,
+    CallbackAnswer,
     CallbackReturned,
     CallsChecked,
     Changes,
@@ -243,7 +243,7 @@ def test_a_callback_s_answer_is_a_fact() -> None:
         Changes(messages=wrong(["hi"])),
     ],
 )
-def test_an_answer_that_no_journal_can_hold_is_a_failure(answer: Answer) -> None:
+def test_an_answer_that_no_journal_can_hold_is_a_failure(answer: CallbackAnswer) -> None:
     """It names the callback, and the run can still be read."""
     ports: Ports[None] = Ports(
         store=MemoryStore(),
