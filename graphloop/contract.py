@@ -57,11 +57,15 @@ class Cap(Struct, frozen=True, gc=False):
             bound the outcome only if every path from the outcome back to itself surely makes one
             of them. Before the first counted move, one extra exit is possible.
         resets: the moves that set the counter back to 0; empty for none.
+        instead: the outcome by which the node leaves a run that was stopped. The node then never
+            leaves by the capped outcome, nor once the run's budget is spent. None for no such
+            promise.
     """
 
     times: int
     counts: frozenset[Moves] = frozenset()
     resets: frozenset[Moves] = frozenset()
+    instead: type[Outcome] | None = None
 
     @property
     def never(self) -> bool:
@@ -150,6 +154,11 @@ class Contract:
     def fields_written(self) -> frozenset[str]:
         """The fields that a visit surely writes by at least one of the outcomes."""
         return frozenset[str]().union(*(self.writes or {}).values())
+
+    @property
+    def once_stopped(self) -> type[Outcome] | None:
+        """The outcome by which the node leaves a stopped run (`Cap.instead`); None if unknown."""
+        return next((cap.instead for cap in self.caps.values() if cap.instead is not None), None)
 
     def never(self, outcome: type[Outcome]) -> bool:
         """Return whether the node's limits rule out every exit by `outcome`."""

@@ -20,10 +20,8 @@ from .spending import Budget
 from .values import Message, ModelRequest, Reply, SystemMessage, ToolCall, UserMessage
 
 __all__ = [
-    "ASKS",
     "IN_WORDS",
-    "Answer",
-    "Ask",
+    "REQUESTS",
     "AskAgent",
     "AskHuman",
     "AskModel",
@@ -37,6 +35,8 @@ __all__ = [
     "Note",
     "PersonSaid",
     "Place",
+    "Request",
+    "RequestAnswer",
     "StartRun",
     "Tell",
     "ToolAnswer",
@@ -244,8 +244,8 @@ class PersonSaid(Struct, frozen=True, gc=False):
     answer: str = ""
 
 
-Ask: TypeAlias = AskModel | AskPerson | AskAgent | Tell
-Answer: TypeAlias = Reply | PersonSaid | str | None
+Request: TypeAlias = AskModel | AskPerson | AskAgent | Tell
+RequestAnswer: TypeAlias = Reply | PersonSaid | str | None
 """The possible answers to a request; each helper, such as `ask_model`, returns its own type."""
 
-ASKS: Final[frozenset[type[Ask]]] = frozenset({AskModel, AskPerson, AskAgent, Tell})
+REQUESTS: Final[frozenset[type[Request]]] = frozenset({AskModel, AskPerson, AskAgent, Tell})

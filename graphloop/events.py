@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from .effects import Ask, Note, ToolQuestion
+from .effects import Note, Request, ToolQuestion
 from .policy import Rule
 from .rules import TemporalRule
 from .spending import NOTHING_SPENT, Budget, ChatSoFar, Spent
@@ -30,11 +30,11 @@ from .values import (
 )
 
 __all__ = [
-    "Answer",
     "AnswerChecked",
     "Answering",
     "BranchesJoined",
     "CallCheck",
+    "CallbackAnswer",
     "CallbackReturned",
     "CallsChecked",
     "Cancelled",
@@ -144,13 +144,13 @@ class EffectsStarted(Struct, frozen=True, omit_defaults=True, tag=True, gc=False
 
     This event is journaled first: a started effect without an answer may have happened.
     `spent` is the usage of a failed attempt that may succeed later, when the run is resumed.
-    `unbegun` are effects of an earlier `EffectsStarted` that the driver did not start after all.
+    `unstarted` are effects of an earlier `EffectsStarted` that the driver did not start after all.
     """
 
     at: float
     effects: tuple[int, ...]
     spent: Spent = NOTHING_SPENT
-    unbegun: tuple[int, ...] = ()
+    unstarted: tuple[int, ...] = ()
 
 
 class CallCheck(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -276,11 +276,11 @@ class ItemsListed(Struct, frozen=True, tag_field="kind", tag="items", gc=False):
 class RequestYielded(Struct, frozen=True, tag_field="kind", tag="asked", gc=False):
     """A node's generator ran from its start to the request `ask`, and waits for the answer."""
 
-    ask: Ask
+    ask: Request
     kind: ClassVar[Literal["asked"]] = "asked"
 
 
-Answer: TypeAlias = (
+CallbackAnswer: TypeAlias = (
     Changes
     | StopRequested
     | NodeReturned
@@ -296,7 +296,7 @@ class CallbackReturned(Struct, frozen=True, omit_defaults=True, tag=True, gc=Fal
 
     at: float
     effect: int
-    answer: Answer
+    answer: CallbackAnswer
 
 
 class Failure(Struct, frozen=True, gc=False):
@@ -371,7 +371,7 @@ class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     """A caller, or a time limit (`timeout`), stopped the run; all pending effects are void.
 
     A stopped run only follows its table to the end. With `after_step`, which only a caller sets,
-    the turn in progress finishes first. `spent` is the known usage of the void effects. `unbegun`
+    the turn in progress finishes first. `spent` is the known usage of the void effects. `unstarted`
     are those that have certainly not started. `said` is the partial text of the reply.
     """
 
@@ -380,7 +380,7 @@ class Cancelled(Struct, frozen=True, omit_defaults=True, tag=True, gc=False):
     after_step: bool = False
     timeout: bool = False
     spent: Spent = NOTHING_SPENT
-    unbegun: tuple[int, ...] = ()
+    unstarted: tuple[int, ...] = ()
     said: str = ""
 
 

@@ -144,8 +144,7 @@ class NodeGraph(Generic[S]):
         """The tools, agents and options of the graph's runs; proofs and pictures read them."""
         self.facts: object = None
         """A cache of facts about the graph's nodes that each run needs; the first run fills it."""
-        self.form: str | None = None
-        """A cache of the text by which the graph counts in revisions of code; for a store."""
+        self.form: str | None = None  # A cache of its text in revisions of code, for stores.
 
     @property
     def rules(self) -> Rules:

@@ -102,7 +102,7 @@ class WatchedNode(Struct, Generic[S], frozen=True):
 
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """React as the node does, to an event after which the rules have been updated."""
-        heard = _deny_forbidden_rerun(run, event, answered)
+        heard = _deny_forbidden_repeat(run, event, answered)
         run = _with_rules(run, on_returning(run, event, answered), set(run.watch.counted))
         return self._count_effects(self.node.on(run, heard, answered), event, answered)
 
@@ -145,7 +145,7 @@ def lets_through(graph: NodeGraph[S], node: str, target: str) -> bool:
     return graph.nodes[node].kind == "gate" and (after is None or after.kind != "gate")
 
 
-def _deny_forbidden_rerun(run: Run[S], event: Event, answered: Effect | None) -> Event:
+def _deny_forbidden_repeat(run: Run[S], event: Event, answered: Effect | None) -> Event:
     """Return the event; a person's approval of a rerun becomes a denial if a rule forbids it."""
     if not isinstance(event, Decided) or not isinstance(answered, AskHuman) or not answered.unknown:
         return event

@@ -364,7 +364,7 @@ STOPPED = (
 
 def ended_by_stop(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
     """Return the run with an ending for a stop; adds its usage and all started calls to `spent`."""
-    started = [one for at, one in run.pending.items() if at not in event.unbegun]
+    started = [one for at, one in run.pending.items() if at not in event.unstarted]
     calls = [one.call.name for one in started if isinstance(one, CallTool)]
     tools = sum(name not in run.setup.own for name in calls)
     agents = sum(isinstance(one, StartRun) and run.turn.has_call(one.key) for one in started)
@@ -386,7 +386,7 @@ def ended_by_stop(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
 def _mark_unknown(run: Run[S], event: Cancelled) -> Turn:
     """Return the turn with an `unknown` result for each call that may have run and had none."""
     turn = run.turn
-    void = [run.pending.get(at) for at in event.unbegun]
+    void = [run.pending.get(at) for at in event.unstarted]
     surely_not = {turn.place_of(one.key) for one in void if isinstance(one, CallTool | StartRun)}
     agents = {tool.name for tool in turn.tools if tool.kind == "agent"}
     results = list(turn.results or (None,) * len(turn.calls))

@@ -62,14 +62,14 @@ from .run import Ending, EndReason, History, Inbox, Record, Run, ended_by_stop, 
 from .spending import NOTHING_SPENT, Spent
 from .turn import Turn
 
-__all__ = ["NOT_WORKING", "SETTLE_MAX", "Step", "begin", "step"]
+__all__ = ["NOT_WORKING", "TRANSITIONS_MAX", "Step", "begin", "step"]
 
 S = TypeVar("S")
 
-SETTLE_MAX = 1_000
+TRANSITIONS_MAX = 1_000
 """The most transitions after one event; more mean a cycle, or a long stretch, without a wait."""
 
-TRANSITIONS: Final = range(SETTLE_MAX)
+TRANSITIONS: Final = range(TRANSITIONS_MAX)
 
 ANSWERS: Final[Mapping[type[Effect], type[Event]]] = {
     AskHuman: Decided,
@@ -127,7 +127,7 @@ def begin(graph: NodeGraph[S], started: Started, state: S) -> Step[S]:
     if started.setup.watch:
         states = () if started.chat is None else started.chat.states
         run = watch_begin(run, started.setup.watch, states)
-    return _settle(graph, run, started, None, None)
+    return _follow_table(graph, run, started, None, None)
 
 
 def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
@@ -146,7 +146,7 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         if type(event) is not Cancelled or event.after_step:
             return Step(event, _apply_aside(run, event), ())
         run = ended_by_stop(run, event, _spend(run, event, None))
-        return _settle(graph, run, event, event, None)
+        return _follow_table(graph, run, event, event, None)
     answering: Answering = event  # type: ignore[assignment]  # As `ANSWERING` says.
     effect = answering.effect
     answered = run.pending.get(effect)
@@ -161,7 +161,7 @@ def step(graph: NodeGraph[S], run: Run[S], event: Event) -> Step[S]:
         pending, started = {**run.pending}, run.started - {effect}
         del pending[effect]
     run = evolve(run, seq=run.seq + 1, at=event.at, pending=pending, started=started, spent=spent)
-    return _settle(graph, run, event, event, answered)
+    return _follow_table(graph, run, event, event, answered)
 
 
 def _unasked_event(run: Run[S], event: Event, effect: int) -> IllegalEvent:
@@ -195,8 +195,8 @@ def _apply_aside(run: Run[S], event: Event) -> Run[S]:
                 f"EffectsStarted names effects {strangers} of run {run.id!r}, "
                 f"which waits for {sorted(run.pending) or 'nothing'}"
             )
-        if event.unbegun:
-            started = started.difference(event.unbegun)
+        if event.unstarted:
+            started = started.difference(event.unstarted)
         return evolve(run, seq=seq, at=at, spent=_spend(run, event, None), started=started)
     match event:
         case Queued(signal_id=signal_id) if signal_id in inbox.signals:
@@ -245,7 +245,7 @@ def _spend(run: Run[S], event: Event, answered: Effect | None) -> Spent:
     return spent
 
 
-def _settle(
+def _follow_table(
     graph: NodeGraph[S], run: Run[S], event: Event, told: Event | None, answered: Effect | None
 ) -> Step[S]:
     """Follow the table until a node waits or the run is over.
@@ -292,7 +292,7 @@ def _settle(
     raise _protocol_error(
         graph,
         node,
-        f"was passed within {SETTLE_MAX} transitions without waiting for anything.",
+        f"was passed within {TRANSITIONS_MAX} transitions without waiting for anything.",
         "break the cycle, or put a node that waits into it.",
     )
 

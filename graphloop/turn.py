@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from .effects import Answer, Ask, CallModel
+from .effects import CallModel, Request, RequestAnswer
 from .events import CallCheck, EffectFailed, Failure, ModelReplied
 from .policy import Rule
 from .values import (
@@ -88,8 +88,8 @@ class BranchRun(Struct, frozen=True, gc=False):
 class Exchange(Struct, frozen=True, gc=False):
     """A request that a node's generator made, and the answer or failure of the request."""
 
-    ask: Ask
-    answer: Answer | Failure = None
+    ask: Request
+    answer: RequestAnswer | Failure = None
 
 
 class Dialogue(Struct, frozen=True, gc=False):
@@ -104,7 +104,7 @@ class Dialogue(Struct, frozen=True, gc=False):
     messages: int
     usage: Usage
     exchanges: tuple[Exchange, ...] = ()
-    asked: Ask | None = None
+    asked: Request | None = None
 
 
 class Screening(Struct, frozen=True, gc=False):

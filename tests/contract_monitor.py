@@ -173,6 +173,11 @@ def _moved(visit: Visit) -> Iterator[str]:
     taken_up = issubclass(outcome, Calls) and after.turn.calls == before.turn.calls
     if before.turn.calls and takes_up and not taken_up:
         yield "takes_up: open calls are not taken up"
+    cap = promised.caps.get(outcome)
+    if cap is not None and cap.instead is not None:
+        spent = before.setup.budget.tripped(before.spent)
+        if spent or before.was_stopped:
+            yield "instead: it goes on, though the budget is spent or the run was stopped"
     if promised.writes == {} and after.state is not before.state:
         yield "writes: the state is another"
 

@@ -51,7 +51,7 @@ from graphloop.node_protocol import Kind, Leave, Node, Reaction
 from graphloop.outcomes import Outcome, outcome_name
 from graphloop.run import Run
 from graphloop.spending import Budget, Spent
-from graphloop.step import SETTLE_MAX, Step, begin, step
+from graphloop.step import TRANSITIONS_MAX, Step, begin, step
 from graphloop.values import FinishReason, Message, Usage, UserMessage, evolve
 from tests.strategies import call, reply, said, setup
 
@@ -245,7 +245,7 @@ class _Explorer:
             return None
         except (ValueError, AssertionError):
             return None
-        if taken.run.was_stopped and len(self.told) > SETTLE_MAX // 2:
+        if taken.run.was_stopped and len(self.told) > TRANSITIONS_MAX // 2:
             # The engine has ended it; its table leads it nowhere.
             self.seen.show("GL13", f"a stopped run goes in a circle by {self.told[-1][0]!r}")
             return None

@@ -15,7 +15,6 @@ from typing import Any, TypeAlias, TypeVar
 from hypothesis import strategies as st
 
 from graphloop.effects import (
-    Ask,
     AskAgent,
     AskHuman,
     AskModel,
@@ -26,15 +25,16 @@ from graphloop.effects import (
     CheckCalls,
     Effect,
     Invoke,
+    Request,
     StartRun,
     Tell,
     ToolQuestion,
 )
 from graphloop.errors import ConfigError
 from graphloop.events import (
-    Answer,
     AnswerChecked,
     BranchesJoined,
+    CallbackAnswer,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -225,13 +225,13 @@ json_values = st.recursive(
 )
 failures = st.builds(Failure, texts, texts, texts, st.booleans())
 notes = st.builds(UserMessage, texts, texts) | st.builds(SystemMessage, texts)
-asks: st.SearchStrategy[Ask] = st.one_of(
+asks: st.SearchStrategy[Request] = st.one_of(
     st.builds(AskModel, texts, texts, texts, st.booleans(), st.none() | st.integers(1, 9)),
     st.builds(AskPerson, texts),
     st.builds(AskAgent, texts, texts, st.booleans()),
     st.builds(Tell, notes),
 )
-answers: st.SearchStrategy[Answer] = st.one_of(
+answers: st.SearchStrategy[CallbackAnswer] = st.one_of(
     st.builds(
         Changes,
         st.none() | st.lists(messages, max_size=2).map(tuple),
@@ -421,7 +421,7 @@ class Adversary:
     tools: tuple[ToolOutcome | Exception, ...] = (ToolOutcome("fine", "ok"),)
     checks: tuple[CallCheck | Exception, ...] = (CallCheck(),)
     decisions: tuple[Approval | Exception | None, ...] = (Approval(True),)
-    callbacks: tuple[Answer | Exception, ...] = (Changes(),)
+    callbacks: tuple[CallbackAnswer | Exception, ...] = (Changes(),)
     children: tuple[ChildAnswer | Exception | None, ...] = (("42", "ok", Spent(1, 1)),)
     steering: tuple[Steering, ...] = (unsteered,)
     repeatable: bool = False
@@ -459,7 +459,7 @@ class Adversary:
         """Decide by the call's key."""
         return _given(_pick(self.decisions, effect.key))
 
-    def callback(self, effect: Invoke) -> Answer:
+    def callback(self, effect: Invoke) -> CallbackAnswer:
         """Change by the effect's id."""
         answer = self.callbacks[effect.id % len(self.callbacks)]
         if isinstance(answer, Exception):

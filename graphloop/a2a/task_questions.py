@@ -47,7 +47,7 @@ class TaskKept(Struct, frozen=True, omit_defaults=True):
         context: the id of the task's context.
         asked: what `asked_id` says of the question; empty while the task does not ask.
         approval: the key of the approval that a person is asked for; empty for other questions.
-        left: the questions about further approvals, by their keys.
+        remaining: the questions about further approvals, by their keys.
         given: the decisions so far, by their keys.
     """
 
@@ -55,7 +55,7 @@ class TaskKept(Struct, frozen=True, omit_defaults=True):
     context: str
     asked: str = ""
     approval: str = ""
-    left: dict[str, str] = {}
+    remaining: dict[str, str] = {}
     given: dict[str, dict[str, object]] = {}
 
 
@@ -82,7 +82,7 @@ def asked_by(name: str, task: Task) -> ToolAsks:
         text = f"{name} needs an authentication: {words} Say when it is done."
         return ToolAsks(text, NO_ANSWER, _waiting_text(waiting))
     if questions := _approval_questions(task):
-        return _next_question(name, replace(waiting, left=questions))
+        return _next_question(name, replace(waiting, remaining=questions))
     return ToolAsks(f"{name} asks: {words}", IN_WORDS, _waiting_text(waiting))
 
 
@@ -97,7 +97,7 @@ def with_decision(name: str, waiting: TaskKept, answer: ToolAnswer) -> TaskKept:
     if answer.approved and isinstance(edit, str):
         said["edit"] = edit
     waiting = replace(waiting, given={**waiting.given, waiting.approval: said})
-    if waiting.left:
+    if waiting.remaining:
         raise _next_question(name, waiting)
     return waiting
 
@@ -110,10 +110,12 @@ def answer_parts(waiting: TaskKept, answer: ToolAnswer) -> list[Part]:
 
 
 def _next_question(name: str, waiting: TaskKept) -> ToolAsks:
-    key, text = next(iter(waiting.left.items()))
-    left = {other: question for other, question in waiting.left.items() if other != key}
+    key, text = next(iter(waiting.remaining.items()))
+    remaining = {other: question for other, question in waiting.remaining.items() if other != key}
     return ToolAsks(
-        f"{name} asks: {text}", DECISION, _waiting_text(replace(waiting, approval=key, left=left))
+        f"{name} asks: {text}",
+        DECISION,
+        _waiting_text(replace(waiting, approval=key, remaining=remaining)),
     )
 
 

@@ -35,8 +35,8 @@ __all__ = [
     "ToolApprover",
     "approval_from",
     "approver_alone",
-    "approver_below",
     "check_given_answer",
+    "child_approver",
     "outcome_of",
     "path_key",
     "with_commands",
@@ -281,13 +281,13 @@ class ToolApprover(Struct, frozen=True):
         decide: the caller's function, which returns True, False or an `Approval`.
         agents: the names of the agents that contain the run, outermost first.
         own: the rules of gates that do not come from a parent run.
-        above: the current rules of the parent runs' gates; None for a run without a parent.
+        parent_rules: the current rules of the parent runs' gates; None for a run without a parent.
     """
 
     decide: Decide[Any]
     agents: tuple[str, ...] = ()
     own: tuple[tuple[Rule, ...], ...] = ()
-    above: tuple[tuple[Rule, ...], ...] | None = None
+    parent_rules: tuple[tuple[Rule, ...], ...] | None = None
 
     def with_deps(self, deps: object) -> ToolApprover:
         """Return the approver of a run with these dependencies."""
@@ -302,9 +302,9 @@ class ToolApprover(Struct, frozen=True):
             ConfigError: the answer edits a call that may have run.
             LeftOpen: a gate of a parent run asks about the call, so the parent's approver decides.
         """
-        if self.above is not None:
+        if self.parent_rules is not None:
             recorded = [rules for rules in run.setup.rules if rules not in self.own]
-            if any(may_ask(rules, effect.call.name) for rules in (*recorded, *self.above)):
+            if any(may_ask(rules, effect.call.name) for rules in (*recorded, *self.parent_rules)):
                 raise LeftOpen
         pending = question_of(run, effect, path_key(run, effect), self.agents)
         # `with_deps` has lent a second argument to a function that needs one.
@@ -316,7 +316,7 @@ class ToolApprover(Struct, frozen=True):
         return approval
 
 
-def approver_below(
+def child_approver(
     inherited: Approver[Any] | None,
     own: Approver[Any] | None,
     agent: str,
@@ -337,9 +337,9 @@ def approver_below(
     if not isinstance(approver, ToolApprover):
         return inherited or own
     if inherited is None:
-        approver = replace(approver, above=rules)
-    elif approver.above is not None:
-        known = {*parent.setup.rules, *approver.above}
+        approver = replace(approver, parent_rules=rules)
+    elif approver.parent_rules is not None:
+        known = {*parent.setup.rules, *approver.parent_rules}
         new = tuple([listed for listed in rules if listed not in known])
         approver = replace(approver, own=(*approver.own, *new))
     return replace(approver, agents=(*approver.agents, agent))
@@ -351,7 +351,7 @@ def approver_alone(own: Approver[Any] | None, run: Run[Any]) -> Approver[Any] | 
     Questions that the parents' gates ask in a child run still wait for the parents' approvers.
     """
     if isinstance(own, ToolApprover) and run.setup.depth:
-        return replace(own, above=())
+        return replace(own, parent_rules=())
     return own
 
 

@@ -40,7 +40,7 @@ from .options import (
     TO_SERVICE,
     EveryAgentOption,
     Options,
-    reject_unknown_options,
+    refuse_unknown_options,
 )
 from .resources import (
     REQUEST_OPTIONS,
@@ -79,7 +79,7 @@ def agent_terms(
     Raises:
         ConfigError: an option, the model or a tool is not valid.
     """
-    reject_unknown_options(given, EveryAgentOption, "an agent")
+    refuse_unknown_options(given, EveryAgentOption, "an agent")
     kept = _copy_options(given)
     options = Options.read(kept)
     if options.agents:

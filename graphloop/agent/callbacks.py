@@ -1,7 +1,7 @@
 """Callbacks: wrap the functions among an agent's options for the nodes of the standard loop.
 
-A callback checks the return value of the caller's function and converts it to an `Answer` event.
-The event is stored in the journal, so a replay does not call the function again.
+A callback checks the return value of the caller's function and converts it to a `CallbackAnswer`.
+The journal keeps the answer, so a replay does not call the function again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final, cast
 from ..conversation import latest_answer, repaired
 from ..driver import Callback
 from ..errors import ConfigError, OutputInvalid
-from ..events import Answer, AnswerChecked, Changes, StopRequested
+from ..events import AnswerChecked, CallbackAnswer, Changes, StopRequested
 from ..nodes import PrepareStep
 from ..run import Run
 from ..tools import Toolbox, awaited, yes_or_no
@@ -102,7 +102,7 @@ def _prepare_callback(
     box: Toolbox,
     deps: object,
 ) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
+    async def callback(run: Run[None]) -> CallbackAnswer:
         info = StepInfo(run.turn.number, run.messages, run.spent.usage, deps)
         changes = await awaited(prepare(info))
         if changes is None:
@@ -156,7 +156,7 @@ def _read_changes(
 
 
 def _stop_callback(predicates: Sequence[Predicate[Any]], deps: object) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
+    async def callback(run: Run[None]) -> CallbackAnswer:
         info = StopContext(run.record.steps, run.spent, run.spent.seconds, deps)
         tripped: list[str] = []
         for predicate in predicates:
@@ -173,7 +173,7 @@ def _stop_callback(predicates: Sequence[Predicate[Any]], deps: object) -> Callba
 
 
 def _compact_callback(compact: Callable[[StepInfo], object], deps: object) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
+    async def callback(run: Run[None]) -> CallbackAnswer:
         info = StepInfo(run.turn.number, run.messages, run.spent.usage, deps)
         shorter = await awaited(compact(info))
         try:
@@ -187,7 +187,7 @@ def _compact_callback(compact: Callable[[StepInfo], object], deps: object) -> Ca
 
 
 def _output_callback(final: FinalAnswer) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
+    async def callback(run: Run[None]) -> CallbackAnswer:
         try:
             final.answer(run)
         except OutputInvalid as error:
@@ -204,7 +204,7 @@ def _check_callback(
     feedback: str,
     deps: object,
 ) -> Callback[None]:
-    async def callback(run: Run[None]) -> Answer:
+    async def callback(run: Run[None]) -> CallbackAnswer:
         info = AnswerInfo(
             text=latest_answer(run) if final is None else final.said(run),
             output=None if final is None else final.answer(run),

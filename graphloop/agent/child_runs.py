@@ -22,8 +22,8 @@ from ..graph import NodeGraph, Surroundings
 from ..run import Run
 from ..tools import Approval, DepsNeed, Parameters, Tool, model_parameters
 from ..values import Message, Reply, SystemMessage, evolve
-from .answers import approver_below
-from .inherited_limits import beyond_watch, gates_below, setup_below
+from .answers import child_approver
+from .inherited_limits import beyond_watch, child_gates, child_setup
 from .options import Options
 from .resources import AgentResources
 from .sub_agents import AgentTool, Brief, Plan
@@ -71,22 +71,22 @@ class ChildOpener(Struct, Generic[S], frozen=True):
             terms.check_deps({"deps": deps})
         deps = terms.test_deps.get("deps", deps)
         own = terms.ports(ports.store, deps=deps)
-        above = gates_below(effect, parent, ports)
-        above += beyond_watch(parent.setup, above)
-        setup = setup_below(terms.setup, effect, parent, above)
+        gates = child_gates(effect, parent, ports)
+        gates += beyond_watch(parent.setup, gates)
+        setup = child_setup(terms.setup, effect, parent, gates)
         child_ports = evolve(
             own,
-            approve=approver_below(ports.approve, own.approve, effect.agent, parent, above),
-            gates=(*above, *own.gates),
+            approve=child_approver(ports.approve, own.approve, effect.agent, parent, gates),
+            gates=(*gates, *own.gates),
             secret=ports.secret,
             path=(*ports.path, effect.key),
             resumable=ports.resumable,
-            price=_price_below(terms.options, own.price, ports.price),
+            price=_child_price(terms.options, own.price, ports.price),
             stoppable=ports.stoppable,
             clock=ports.clock,
             wrong=ports.wrong,
             elsewhere=ports.elsewhere,
-            pace=own.pace if ports.pace is None else ports.pace.below(own.pace),
+            pace=own.pace if ports.pace is None else ports.pace.for_child(own.pace),
             observers=own.observers
             if ports.observers is None
             else ports.observers.joined(own.observers),
@@ -226,19 +226,19 @@ def _surroundings(
     )
 
 
-def _price_below(options: Options, own: Price | None, above: Price | None) -> Price | None:
+def _child_price(options: Options, own: Price | None, parent: Price | None) -> Price | None:
     """Return the function that prices the replies of a child run.
 
     The child's own `price` or `prices` come first, then the parent's price, then the price table
     for the child's model.
     """
-    if above is None or options.price is not None or options.prices:
+    if parent is None or options.price is not None or options.prices:
         return own
     if own is None:
-        return above
+        return parent
 
     def price(reply: Reply) -> float | None:
-        cost_usd = above(reply)
+        cost_usd = parent(reply)
         return own(reply) if cost_usd is None else cost_usd
 
     return price

@@ -16,7 +16,7 @@ from typing import Final, final
 from msgspec import Struct
 
 from ..conversation import open_calls, repaired
-from ..driver import Settler
+from ..driver import GivenAnswer
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError
 from ..policy import Approval, Capability, claimed, digest, issue, verify
@@ -151,7 +151,7 @@ class ConversationAnswers(Struct, frozen=True):
             )
         return run_id
 
-    def settler(self) -> Settler:
+    def given_answer(self) -> GivenAnswer:
         """Return a function that maps the effect of an open call to its approval or result.
 
         The function declines a question without an answer. A client tool call without a result is
@@ -160,7 +160,7 @@ class ConversationAnswers(Struct, frozen=True):
         names, approvals = self.names, self.answers.approvals
         results = self.answers.tool_results
 
-        def settle(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
+        def given_answer(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
             own = [name for name, key in names.items() if key == effect.key]
             if isinstance(effect, AskHuman):
                 name = next((name for name in own if name in approvals), None)
@@ -172,7 +172,7 @@ class ConversationAnswers(Struct, frozen=True):
                     return outcome_of(results[name])
             return ToolOutcome("Not run: no result was handed in for this call.", "not_run")
 
-        return settle
+        return given_answer
 
     def _check_token(self, approval: Approval, name: str) -> Approval:
         """Return the approval, or a decline if the approval's token is not valid for the call."""

@@ -21,7 +21,7 @@ from .inputs import (
     PromptInput,
     QuestionInput,
 )
-from .options import PASSED_ON, Options, RunOptions, reject_unknown_options
+from .options import PASSED_ON, Options, RunOptions, refuse_unknown_options
 from .result import RunResult
 from .start_and_resume import resume_run, start_run
 from .stream import RunStream
@@ -100,7 +100,7 @@ def new_run(
     Raises:
         ConfigError: an option is unknown or has no effect, or the question is invalid.
     """
-    reject_unknown_options(question, GraphQuestion, f"graph {graph.name!r}")
+    refuse_unknown_options(question, GraphQuestion, f"graph {graph.name!r}")
     _refuse_idle(terms, question)
     given = cast("QuestionInput", _options_named({**question}, ConversationInput.__annotations__))
     asked = question.get("prompt")
@@ -113,7 +113,7 @@ def resumed_run(
     graph: NodeGraph[S], terms: RunTerms[S], run: str | RunResult[Any, S], given: GraphAnswers[S]
 ) -> RunStream[str, S]:
     """Return the stream of a resumed run; at its end the stream closes store and connections."""
-    reject_unknown_options(given, GraphAnswers, f"graph {graph.name!r}")
+    refuse_unknown_options(given, GraphAnswers, f"graph {graph.name!r}")
     answers = cast("AnswersInput", _options_named({**given}, AnswersInput.__annotations__))
     return _close_after(resume_run(terms, run, answers), terms)
 
@@ -154,7 +154,7 @@ def graph_terms(
     """
     if endless:
         raise endless_refusal(graph, endless)
-    reject_unknown_options(options, _EveryOption, f"graph {graph.name!r}")
+    refuse_unknown_options(options, _EveryOption, f"graph {graph.name!r}")
     run_options = cast("RunOptions", _options_named({**options}, RunOptions.__annotations__))
     read = Options.read(run_options)
     resources, callbacks = looked_up(graph, options.get("model"), options.get("callbacks"), read)

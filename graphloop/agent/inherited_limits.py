@@ -35,31 +35,31 @@ if TYPE_CHECKING:
 __all__ = [
     "added_under",
     "beyond_watch",
-    "gates_below",
+    "child_gates",
+    "child_setup",
+    "child_tools",
     "inherited_rules",
-    "offered_below",
     "refuse_unsigned",
     "reply_max",
     "run_bound",
-    "setup_below",
 ]
 
 
-def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[Policy]) -> Setup:
+def child_setup(own: Setup, effect: StartRun, parent: Run[Any], gates: Sequence[Policy]) -> Setup:
     """Return the setup of a child run, restricted by the limits of its parent.
 
     Args:
         own: the setup of a run of the same graph without a parent.
         effect: the effect that starts the child and sets its budget.
         parent: the run that starts the child.
-        above: the gates of the parents, outermost first.
+        gates: the gates of the parents, outermost first.
     """
     setup = parent.setup
     return evolve(
         own,
-        tools=offered_below(own.tools, setup),
+        tools=child_tools(own.tools, setup),
         budget=own.budget.tightened(effect.budget),
-        rules=(*(gate.rules for gate in above), *own.rules),
+        rules=(*(gate.rules for gate in gates), *own.rules),
         depth=setup.depth + 1,
         depth_max=min(own.depth_max + setup.depth + 1, setup.depth_max),
         signed=setup.signed,
@@ -67,7 +67,7 @@ def setup_below(own: Setup, effect: StartRun, parent: Run[Any], above: Sequence[
     )
 
 
-def gates_below(effect: StartRun, parent: Run[Any], ports: Ports[Any]) -> tuple[Policy, ...]:
+def child_gates(effect: StartRun, parent: Run[Any], ports: Ports[Any]) -> tuple[Policy, ...]:
     """Return the parents' gates that also apply to a child run, outermost first.
 
     All gates that the parent inherited apply. If a tool call starts the child, the gates of the
@@ -180,29 +180,29 @@ def refuse_unsigned(resources: AgentResources, secret: bytes | None) -> None:
         )
 
 
-def beyond_watch(above: Setup, gates: Iterable[Policy]) -> tuple[Policy, ...]:
+def beyond_watch(parent: Setup, gates: Iterable[Policy]) -> tuple[Policy, ...]:
     """Return a gate that denies a child run each tool that its parents' temporal rules name.
 
     A rule counts no event of a child run, so the child must not call these tools. The tuple is
     empty if the rules name no tool, or if `gates` has this gate already.
 
     Args:
-        above: the setup of the parent.
+        parent: the setup of the parent.
         gates: the gates that apply to the child already.
     """
-    tools = _kept_below(above)
+    tools = _rule_tools(parent)
     if not tools:
         return ()
     gate = deny("*", reason=REASON) if "*" in tools else deny(*tools, reason=REASON) | allow("*")
     return () if any(gate.rules == known.rules for known in gates) else (gate,)
 
 
-def offered_below(tools: tuple[ToolSpec, ...], above: Setup) -> tuple[ToolSpec, ...]:
+def child_tools(tools: tuple[ToolSpec, ...], parent: Setup) -> tuple[ToolSpec, ...]:
     """Return the tools that a child run may offer to its model.
 
     Server tools that a parent's rules name are left out, because no gate can stop a server tool.
     """
-    kept = _kept_below(above)
+    kept = _rule_tools(parent)
     refused = [tool for tool in tools if tool.kind == "provider" and {"*", tool.name} & {*kept}]
     return tuple([tool for tool in tools if tool not in refused])
 
@@ -216,18 +216,18 @@ def added_under(setup: Setup, tools: tuple[ToolSpec, ...]) -> tuple[ToolSpec, ..
     problems = [problem for rule in setup.watch for problem in _server_tools(rule, tools)]
     if problems:
         raise ConfigError("\n".join(problems))
-    return offered_below(tools, evolve(setup, watch=()))
+    return child_tools(tools, evolve(setup, watch=()))
 
 
-def _kept_below(above: Setup) -> tuple[str, ...]:
+def _rule_tools(parent: Setup) -> tuple[str, ...]:
     """Return the names of the tools that the temporal rules of a run and its parents name.
 
     The rules of the parents are read from the gates that `beyond_watch` made from these rules. The
     run's journal contains these gates, even if the run is a fork without a parent.
     """
-    denied = [rule for gate in above.rules for rule in gate if rule.reason == REASON]
+    denied = [rule for gate in parent.rules for rule in gate if rule.reason == REASON]
     inherited = [name for rule in denied if rule.verdict == "deny" for name in rule.tools]
-    return tuple(dict.fromkeys((*inherited, *guarded_tools(Rules(above.watch)))))
+    return tuple(dict.fromkeys((*inherited, *guarded_tools(Rules(parent.watch)))))
 
 
 def reply_max(setup: Setup, resources: AgentResources) -> int | None:

@@ -47,7 +47,7 @@ __all__ = [
     "RunOptions",
     "ToolInput",
     "Tools",
-    "reject_unknown_options",
+    "refuse_unknown_options",
 ]
 
 ToolInput: TypeAlias = AnyTool | AgentTool | Callable[..., object]
@@ -373,7 +373,7 @@ class Options(Struct, frozen=True, kw_only=True):
         return now
 
 
-def reject_unknown_options(given: Iterable[str], options: type[object], place: str) -> None:
+def refuse_unknown_options(given: Iterable[str], options: type[object], place: str) -> None:
     """Raise an error for names that are not options of the TypedDict `options`.
 
     Raises:

@@ -86,7 +86,7 @@ class PendingTurn:
         self._append: list[Message] = []
         self._messages: tuple[Message, ...] | None = None
         self._running = asyncio.Lock()
-        self._begun = tools_ran
+        self._tools_started = tools_ran
         self._over = ""
 
     def __repr__(self) -> str:
@@ -193,7 +193,7 @@ class PendingTurn:
             ConfigError: the tools have started, and their results are not known yet.
         """
         self._check_not_over()
-        if self._begun and self._ran is None and self._messages is None:
+        if self._tools_started and self._ran is None and self._messages is None:
             raise ConfigError(
                 "skip_tools comes too late: the turn's tools have begun. Fix: go on with them by "
                 "`generate_tool_response`, or answer them by `override_tool_results`."
@@ -219,7 +219,7 @@ class PendingTurn:
         self._check_not_over()
         async with self._running:
             if self._ran is None and self._calls and self._messages is None and not self._over:
-                self._begun = True
+                self._tools_started = True
                 self._ran = await self._runner.run_tools(self)
         return self._ran
 

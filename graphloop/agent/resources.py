@@ -113,16 +113,16 @@ class AgentResources:
             **{name: given[name] for name in PLAIN if given.get(name) is not None},
         }
 
-    def pace(self, store: Store, above: Pace | None) -> Pace | None:
+    def pace(self, store: Store, parent: Pace | None) -> Pace | None:
         """Return what lets model calls wait for the option `limits`; None without it.
 
         Args:
             store: the store of the run.
-            above: the pace of those who drive the run, or None.
+            parent: the pace of those who drive the run, or None.
         """
         given = self._options.store is not None
         own = None if self._desks is None else self._desks.pace(store, given=given)
-        return own if above is None else above.below(own)
+        return own if parent is None else parent.for_child(own)
 
     def step_listener(self, deps: object) -> Callable[[StepResult], object] | None:
         """Return the function that hears each finished turn of a run with these `deps`."""
@@ -355,13 +355,13 @@ def screens_of(
                 "one of the functions or agents"
             )
         if isinstance(screen, NamedAgent):
-            agents[name] = _guard_plan(screen, asked)
+            agents[name] = _screen_plan(screen, asked)
         else:
             functions[f"{SCREEN}:{name}"] = screens.screen_callback(screen)
     return functions, agents
 
 
-def _guard_plan(agent: NamedAgent, asked: Mapping[str, object]) -> AgentPlan:
+def _screen_plan(agent: NamedAgent, asked: Mapping[str, object]) -> AgentPlan:
     """Return the plan of an agent that screens.
 
     Raises:

@@ -137,7 +137,7 @@ async def child_resumption(
     events, is_awaited = await ports.store.load(run_id.partition("/")[0]), True
     for key in path_of(run_id):
         start = _start_of(graph, events, key)
-        opened = _open_child(start.effect, start.parent, ports)
+        opened = ports.open_child(start.effect, start.parent)
         graph, ports, is_awaited = opened.graph, opened.ports, is_awaited and start.is_awaited
         events = await ports.store.load(opened.run_id)
     assert opened is not None, "the id of a child run has a path"
@@ -281,7 +281,7 @@ async def _load_tree(
     for effect in run.pending.values():
         if not isinstance(effect, StartRun):
             continue
-        opened = _open_child(effect, run, ports)
+        opened = ports.open_child(effect, run)
         try:
             events = await ports.store.load(opened.run_id)
         except UnknownRun:
@@ -292,21 +292,6 @@ async def _load_tree(
         children[effect.key] = evolve(child, is_placed=opened.is_placed)
         toolboxes |= boxes
     return Resumption(run, (), children), toolboxes
-
-
-def _open_child(effect: StartRun, run: Run[Any], ports: Ports[Any]) -> ChildRun[Any]:
-    """Return the child run that an effect of a run starts or has started.
-
-    Raises:
-        ConfigError: the child's agent is not here, or the arguments do not fit it.
-    """
-    plan = ports.children.get(effect.agent)
-    if plan is None:
-        raise ConfigError(
-            f"run {run.id!r} waits for agent {effect.agent!r}, which is not here. Fix: resume "
-            "it with the agents that it was started with."
-        )
-    return plan.open(effect, run, ports)
 
 
 def _answer_tree(

@@ -11,7 +11,7 @@ from ..conversation import Repaired, repaired
 from ..driver import AsyncDriver, ChildRun, Ports, Resumption
 from ..errors import ConfigError
 from ..events import Started
-from ..run import History
+from ..run import History, Run, Spent
 from ..stores import check_run_id, state_after
 from ..values import Message, SystemMessage, UserMessage, evolve
 from .answers import Answers, approver_alone
@@ -30,7 +30,7 @@ from .inputs import (
     asked_message,
     messages_of,
 )
-from .options import reject_unknown_options
+from .options import refuse_unknown_options
 from .result import RunHandle, RunResult, spent_by
 from .resumption import (
     child_resumption,
@@ -100,7 +100,7 @@ def start_run(
             shows_steps=keep or attended or terms.reads_steps,
             # Even without a store, an iterated run can be resumed after its caller was cancelled.
             resumable=attended or is_stored,
-            settle=None if handed is None else handed.settler(),
+            given_answer=None if handed is None else handed.given_answer(),
         )
         if state is not None or terms.state_type is not None:
             terms.check_state(state, kept=ports.kept)
@@ -228,20 +228,21 @@ def _make_handle(
     # `Started` has no type for its state, which is that of the graph.
     state: Any = begins.state if isinstance(begins, Started) else begins.run.state
     driver: AsyncDriver[S] = AsyncDriver(terms.graph, ports, state)
+    spent, turns, below = Spent(), 0, dict[str, Run[Any]]()
     if isinstance(begins, Started):
-        handle = RunHandle(terms.graph, ports, driver, driver.start(begins), begins.run_id)
+        run_id, seen = begins.run_id, driver.start(begins)
     else:
-        run, below = begins.run, begins.descendants
+        run, run_id, below = begins.run, begins.run.id, begins.descendants
         if begins.cancelled is not None:
             driver.abort(begins.cancelled)
         seen = driver.resume(run, begins.answers, begins.children, seen=begins.seen)
         spent, turns = spent_by(run, below), len(run.record.steps)
-        handle = RunHandle(terms.graph, ports, driver, seen, run.id, spent, turns, children=below)
     if isinstance(terms, ChildRun):
-        return handle
+        return RunHandle(terms.graph, ports, driver, seen, run_id, spent, turns, children=below)
     listener = terms.options.on_step_finish
-    return evolve(
-        handle,
+    return RunHandle(
+        *(terms.graph, ports, driver, seen, run_id, spent, turns),
+        children=below,
         on_step_finish=None if listener is None else terms.resources.step_listener(ports.deps),
         warnings=warnings,
         final=terms.final,
@@ -266,8 +267,8 @@ def for_call(
     takes: type[object] = IteratedInput if attended else CallInput
     if terms.recast is None:
         takes = ConversationInput if attended else QuestionInput
-        reject_unknown_options(question, takes, "a run")
-    reject_unknown_options(asked, takes, "a run")
+        refuse_unknown_options(question, takes, "a run")
+    refuse_unknown_options(asked, takes, "a run")
     return terms.with_options(given), cast("QuestionInput[Any]", asked)
 
 
@@ -298,7 +299,7 @@ def _for_resume(
             "that `iter` started, `turn.set_params` changes its settings."
         )
     given = {name: asked.pop(name) for name in RESUME_OPTIONS if name in asked}
-    reject_unknown_options(asked, ResumeInput, "a resume")
+    refuse_unknown_options(asked, ResumeInput, "a resume")
     return terms.with_options(given), cast("AnswersInput[Any]", asked)
 
 

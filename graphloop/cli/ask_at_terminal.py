@@ -167,7 +167,7 @@ async def _read_line(prompt: str) -> str:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()
 
-    def settle(text: str) -> None:
+    def set_answer(text: str) -> None:
         if not answer.done():
             answer.set_result(text)
 
@@ -177,7 +177,7 @@ async def _read_line(prompt: str) -> str:
         except OSError:  # The terminal is gone.
             text = ""
         with suppress(RuntimeError):  # The event loop is closed.
-            loop.call_soon_threadsafe(settle, text)
+            loop.call_soon_threadsafe(set_answer, text)
 
     Thread(target=read, name="graphloop-answer", daemon=True).start()
     text = await answer

@@ -47,7 +47,7 @@ from .errors import Status
 from .modules import register
 from .options import TARGET, Level, Near, Registers, StorePath, Text, Themed, ThemeName
 from .output import MACHINES, PICTURES, Destination
-from .stored import Journal, answers_text, journals_below, opened, read
+from .stored import Journal, answers_text, child_journals, opened, read
 from .target import STANDARD, Loop, load_target, refuse_options
 
 __all__ = ["draw_command", "graph_with_tools"]
@@ -169,7 +169,7 @@ async def _load_traces(
 async def _load_trace(graph: Graph[None], journal: Journal, store: Store) -> RunTrace:
     """Return the trace of a run, including stored answers that are not in a journal yet."""
     answers = await answers_text(store, root_of(journal.run_id, "")[0])
-    children = await journals_below(store, journal.run_id)
+    children = await child_journals(store, journal.run_id)
 
     def answered(run: Run[Any], ask: AskHuman | CallTool) -> str:
         return answers.get(path_key(run, ask), "")

@@ -32,7 +32,7 @@ from .errors import Status, tell_error
 from .modules import register
 from .options import Registers, RunId, StorePath, TargetOption
 from .settings import EnvFile, load_env_file
-from .stored import journals_below, opened, read
+from .stored import child_journals, opened, read
 from .target import load_target
 from .text import clean, counted, wrapped
 
@@ -79,4 +79,4 @@ def otel_command(
 
 async def _child_journals(where: str | None, run_id: str) -> Mapping[str, Sequence[Event]]:
     async with opened(where) as store:
-        return await journals_below(store, run_id)
+        return await child_journals(store, run_id)

@@ -28,9 +28,9 @@ from ..agent import Graph
 from ..effects import AskHuman, CallModel, CallTool, Effect, Invoke, StartRun
 from ..errors import GraphloopError
 from ..events import (
-    Answer,
     AnswerChecked,
     BranchesJoined,
+    CallbackAnswer,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -244,7 +244,7 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             return f"{text} · {tokens:,} tokens" if tokens else text
 
 
-def _answer_text(answer: Answer) -> str:
+def _answer_text(answer: CallbackAnswer) -> str:
     """Return what a user's function answered, in words."""
     match answer:
         case AnswerChecked(accepted=True):

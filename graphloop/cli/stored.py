@@ -29,6 +29,7 @@ from ..stores import (
     open_store,
     shown_address,
 )
+from ..workers import Client
 from .modules import register
 from .target import absolute_target, load_graph
 from .text import one_line
@@ -38,12 +39,13 @@ __all__ = [
     "Origin",
     "Start",
     "answers_text",
+    "child_journals",
     "close",
     "find_run",
-    "journals_below",
     "named",
     "opened",
     "origin_of",
+    "reached",
     "read",
     "refuse_unreachable",
 ]
@@ -66,6 +68,13 @@ async def opened(where: str | None) -> AsyncGenerator[Store]:
         yield store
     finally:
         await close(store)
+
+
+@asynccontextmanager
+async def reached(run: str, where: str | None) -> AsyncGenerator[tuple[Client, str]]:
+    """Open the store of a run; yield a client of it, and the whole id that begins with `run`."""
+    async with opened(where) as store:
+        yield Client(store), await find_run(store, run, str(where))
 
 
 def named(where: str | None) -> str:
@@ -242,7 +251,7 @@ async def _note_of(store: Store, run_id: str) -> str:
     return "".join([record.target for record in records if record.run_id == run_id])
 
 
-async def journals_below(store: Store, run_id: str) -> Mapping[str, Sequence[Event]]:
+async def child_journals(store: Store, run_id: str) -> Mapping[str, Sequence[Event]]:
     """Return the journals of a run's descendants, by their ids without the run's own."""
     start = f"{run_id}/"
     below = [known for known in await store.runs() if known.startswith(start)]

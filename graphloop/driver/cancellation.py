@@ -75,7 +75,7 @@ class CancelScope:
     """
 
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
-        self._above: CancelScope | None = None if parent is None else parent._outermost
+        self._outer: CancelScope | None = None if parent is None else parent._outermost
         self.run: Run[Any] | None = None
         self._timer = timer
         self._task: Awaiting | None = None
@@ -87,7 +87,7 @@ class CancelScope:
 
     @property
     def _outermost(self) -> CancelScope:
-        return self._above or self  # Not an attribute: a scope in a cycle would keep its run.
+        return self._outer or self  # Not an attribute: a scope in a cycle would keep its run.
 
     @property
     def is_left(self) -> bool:
@@ -277,27 +277,27 @@ def cancelled_inside(
     return kind(INSIDE)
 
 
-async def end_tasks(left: set[Task[None]]) -> None:
+async def end_tasks(tasks: set[Task[None]]) -> None:
     """Cancel tasks, and wait for their ends; only `LISTENERS` may take more than `LEAVE_S`.
 
     If this task is cancelled meanwhile, it cancels all tasks again, and the limit holds for all of
     them. Tasks beyond the limit are left behind.
     """
     cut, until = None, monotonic() + LEAVE_S
-    for task in left:
+    for task in tasks:
         task.cancel()
-    while left:
-        late = {task for task in left if cut is not None or task not in LISTENERS}
+    while tasks:
+        late = {task for task in tasks if cut is not None or task not in LISTENERS}
         try:
             timeout_s = max(0.0, until - monotonic()) if late else None
-            _, left = await wait(left, timeout=timeout_s)
+            _, tasks = await wait(tasks, timeout=timeout_s)
         except CancelledError as error:
             until = monotonic() + LEAVE_S if cut is None else until
-            cut, left = error, {task for task in left if not task.done()}
-            for task in left:
+            cut, tasks = error, {task for task in tasks if not task.done()}
+            for task in tasks:
                 task.cancel()
         if monotonic() >= until:
-            leave(left & late)
-            left -= late
+            leave(tasks & late)
+            tasks -= late
     if cut is not None:
         raise cut

@@ -43,7 +43,7 @@ Watched: TypeAlias = AsyncGenerator[Step[Any] | Shown, None]
 UNCOUNTED: Final = "what it spends from now on is not counted here"
 
 NOT_NEEDED: Final = "not needed any more"
-UNWANTED: Final = f"Stopped: its answer was {NOT_NEEDED}."
+ABANDONED: Final = f"Stopped: its answer was {NOT_NEEDED}."
 
 NONE_TRIED: Final = frozenset[int]()
 """No effects; a shared value, since each `frozenset()` would be a new one."""
@@ -173,7 +173,7 @@ class ChildRuns(Struct, eq=False):
         driven: tuple[ChildDriver, Watched] | None = None
         started: Started | None = None
         try:
-            opened = self._open_child(effect, parent)
+            opened = self._ports.open_child(effect, parent)
             if opened.is_placed and not self._has_ended(key):
                 started = None if key in self.started else await opened.begin()
             else:
@@ -236,7 +236,7 @@ class ChildRuns(Struct, eq=False):
             return Spent() if known is None else known.run.spent
         self.refused.pop(effect.key, None)
         if child is None and known is not None:
-            opened = self._open_child(effect, parent)
+            opened = self._ports.open_child(effect, parent)
             child = self.drivers[effect.key] = self._driver_of(opened, None)
             child.know(known.run, known.children)
         if child is None or child.run is None:
@@ -295,20 +295,6 @@ class ChildRuns(Struct, eq=False):
                 spent = await self.end(effect, parent, event, unless_busy=True)
                 return child_abandoned(at, effect_id, spent)
         return None
-
-    def _open_child(self, effect: StartRun, parent: Run[Any]) -> ChildRun[Any]:
-        """Return the child run that an effect starts or resumes.
-
-        Raises:
-            ConfigError: this driver has no such agent, or the arguments do not fit the agent.
-        """
-        plan = self._ports.children.get(effect.agent)
-        if plan is None:
-            raise ConfigError(
-                f"the run starts agent {effect.agent!r}, which this driver was not given; "
-                f"it has {', '.join(map(repr, self._ports.children)) or 'no agents'}"
-            )
-        return plan.open(effect, parent, self._ports)
 
     def _has_ended(self, key: str) -> bool:
         known = self.known.get(key)
@@ -380,7 +366,7 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
 
 def child_abandoned(at: float, effect: int, spent: Spent) -> ChildEnded:
     """Return the `ChildEnded` of a child run that its parent has abandoned."""
-    return ChildEnded(at, effect, UNWANTED, "not_run", spent, EndReason.ABORTED)
+    return ChildEnded(at, effect, ABANDONED, "not_run", spent, EndReason.ABORTED)
 
 
 def _answer_of(run: Run[Any], reason: EndReason) -> str:

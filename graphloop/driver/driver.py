@@ -313,7 +313,7 @@ class AsyncDriver(Generic[S]):
             self.in_flight.todo = self._performer.performable(run.pending.values(), run)
         if self._is_stopped or not self._ports.resumable:
             return None  # `EffectsStarted` costs an append, and helps only to resume the run.
-        return self.in_flight.begun(run)
+        return self.in_flight.note_risky(run)
 
     async def _next(self) -> Shown | Event | None:
         """Return the next model delta, child step or event; None when the run parks or is left.
@@ -393,7 +393,7 @@ class AsyncDriver(Generic[S]):
         said, spent = self._models.said, spent + self._models.unfinished()
         void = self._performer.not_started(self.in_flight.todo, run, self.children.started)
         await self._ports.toolbox.withdraw(run, void)
-        return evolve(event, spent=spent, unbegun=void, said=said)
+        return evolve(event, spent=spent, unstarted=void, said=said)
 
 
 def _driver_of(scope: CancelScope, child: ChildRun[Any], state: object) -> AsyncDriver[Any]:

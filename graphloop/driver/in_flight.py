@@ -204,7 +204,7 @@ class InFlight(Struct, Generic[S], eq=False):
         self.talk = self.talk and _ask
         return None
 
-    def begun(self, run: Run[S]) -> EffectsStarted | None:
+    def note_risky(self, run: Run[S]) -> EffectsStarted | None:
         """Return the event to journal before the effects in `todo` start; None if none is risky."""
         risky = self._performer.risky(self.todo, run)
         self._noted = risky or self._noted
@@ -216,8 +216,8 @@ class InFlight(Struct, Generic[S], eq=False):
         Without such effects the result is None.
         """
         here = {effect.id for effect in self.todo}
-        unbegun = tuple([effect for effect in self._noted if effect in here])
-        return EffectsStarted(self._clock(), (), unbegun=unbegun) if unbegun else None
+        unstarted = tuple([effect for effect in self._noted if effect in here])
+        return EffectsStarted(self._clock(), (), unstarted=unstarted) if unstarted else None
 
     def _pop_lone(self, run: Run[S]) -> Performed | None:
         """Return the effect to perform in the driver's own task, if it is the only one in flight.

@@ -17,8 +17,7 @@ from ..effects import CallModel
 from ..errors import BadReply, ConfigError
 from ..events import CallCheck, EffectFailed, EffectsStarted, Event, Failure, ModelReplied
 from ..graph import NodeGraph
-from ..limits import CountedLimit, counted_in
-from ..nodes import PrepareStep, StopCheck
+from ..limits import CountedLimit, LimitsSpending
 from ..providers import (
     LIVE,
     Live,
@@ -47,7 +46,7 @@ __all__ = [
 
 S = TypeVar("S")
 
-UNWANTED: Final = Failure("Unwanted", "the reply was not needed any more")
+ABANDONED: Final = Failure("Abandoned", "the reply was not needed any more")
 
 NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
 
@@ -145,7 +144,7 @@ class Models(Struct, Generic[S], eq=False):
                 await drop(effect)
                 call = self.calls.get(effect.id)
                 spent = Spent() if call is None else call.spent
-                return EffectFailed(at, effect.id, UNWANTED, spent)
+                return EffectFailed(at, effect.id, ABANDONED, spent)
         return None
 
     def so_far(self, at: float) -> EffectsStarted | None:
@@ -350,11 +349,5 @@ def unseen_costs(limits: Iterable[CountedLimit], run: Run[S]) -> tuple[str, ...]
 
 def counted_limits(graph: NodeGraph[Any]) -> tuple[CountedLimit, ...]:
     """Return the limits of a graph's nodes on costs and tokens."""
-    found: list[CountedLimit] = []
-    for node in graph.nodes.values():
-        if isinstance(node, StopCheck):
-            found += counted_in(node.conditions)
-        elif isinstance(node, PrepareStep) and node.compaction is not None:
-            window = node.compaction.window
-            found.append((False, f"Compaction(context_window={window})"))
-    return tuple(found)
+    nodes = [node for node in graph.nodes.values() if isinstance(node, LimitsSpending)]
+    return tuple([limit for node in nodes for limit in node.counted_limits])

@@ -65,7 +65,7 @@ S = TypeVar("S")
 
 Performed: TypeAlias = CheckCalls | CallTool | AskHuman | Invoke | AwaitCaller
 
-FREE: Final = CallCheck()
+UNGATED: Final = CallCheck()
 GATED: Final = CallCheck(needs_approval=True)
 
 NOT_READ: Final[tuple[str, object]] = ("", UNREAD)
@@ -117,7 +117,7 @@ class Performer(Struct, Generic[S], eq=False):
                 return True
 
     def _is_handed_in(self, key: str) -> bool:
-        return self._ports.settle is not None and key.startswith(HANDED_IN)
+        return self._ports.given_answer is not None and key.startswith(HANDED_IN)
 
     def risky(self, todo: Iterable[Effect], run: Run[S]) -> tuple[int, ...]:
         """Return the ids of calls that must not be repeated and whose start is not journaled."""
@@ -224,7 +224,7 @@ class Performer(Struct, Generic[S], eq=False):
 
     def _handed_in(self, effect: CallTool) -> Answering:
         """Return the result of a client tool's call that came with the conversation."""
-        given = None if self._ports.settle is None else self._ports.settle(effect)
+        given = None if self._ports.given_answer is None else self._ports.given_answer(effect)
         assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
         return ToolReturned(self._ports.clock(), effect.id, given.content, given.status, given.data)
 
@@ -336,7 +336,7 @@ class Performer(Struct, Generic[S], eq=False):
         if problem is not None:
             return CallCheck(problem)
         self._values[place] = call.arguments, value
-        return FREE if tool.policy.needs_approval is False else GATED
+        return UNGATED if tool.policy.needs_approval is False else GATED
 
     def _gates_of_run(self, run: Run[S]) -> Gates:
         rules, given = run.setup.rules, self._ports.gates
@@ -357,9 +357,9 @@ class Performer(Struct, Generic[S], eq=False):
         return CallCheck("", asked is not False, met, unmet, rules)
 
     async def _ask_human(self, effect: AskHuman, run: Run[S]) -> Answering:
-        approve, settle = self._ports.approve, self._ports.settle
-        if settle is not None and self._is_handed_in(effect.key):
-            given = settle(effect)
+        approve, given_answer = self._ports.approve, self._ports.given_answer
+        if given_answer is not None and self._is_handed_in(effect.key):
+            given = given_answer(effect)
             assert isinstance(given, Approval), "a question is answered with an approval"
         else:
             assert approve is not None, "performable has been asked"

@@ -12,7 +12,8 @@ from msgspec import Struct
 from typing_extensions import TypeIs
 
 from ..effects import AskHuman, CallTool, Place, StartRun
-from ..events import Answer, Answering, ChildEnded, Event, Started
+from ..errors import ConfigError
+from ..events import Answering, CallbackAnswer, ChildEnded, Event, Started
 from ..graph import NodeGraph
 from ..policy import Approval, Policy
 from ..providers import LIVE, Live, ModelSession, Provider
@@ -33,6 +34,7 @@ __all__ = [
     "DriverState",
     "Elsewhere",
     "Fleet",
+    "GivenAnswer",
     "Item",
     "LeftOpen",
     "Pace",
@@ -41,7 +43,6 @@ __all__ = [
     "Price",
     "Resumption",
     "Seen",
-    "Settler",
     "Shown",
     "Source",
     "as_it_ended",
@@ -53,8 +54,8 @@ S = TypeVar("S")
 
 
 Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
-Callback: TypeAlias = Callable[[Run[S]], Answer | Awaitable[Answer]]
-Settler: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
+Callback: TypeAlias = Callable[[Run[S]], CallbackAnswer | Awaitable[CallbackAnswer]]
+GivenAnswer: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
 Price: TypeAlias = Callable[[Reply], float | None]
 
 
@@ -81,7 +82,7 @@ class Pace(Protocol):
         """Return a session of a model whose calls wait; it may raise `Postponed`."""
         ...
 
-    def below(self, own: Self | None) -> Self:
+    def for_child(self, own: Self | None) -> Self:
         """Return the pace of a child run, which has these limits and its own."""
         ...
 
@@ -119,7 +120,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
         toolbox: the tools that can run in this process.
         callbacks: the user's functions, by their names in `Invoke`.
         approve: the function that answers `AskHuman`; None parks the run instead.
-        settle: returns the caller's answers for unanswered calls in a conversation that the caller
+        given_answer: returns the caller's answer to an open call of a conversation that the caller
             passed in; None parks the run with these calls.
         children: the agents that can be child runs, by name.
         gates: the policies of the parent runs and of the caller, outermost first, with their
@@ -156,7 +157,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     toolbox: Toolbox
     callbacks: Mapping[str, Callback[S]] = {}
     approve: Approver[S] | None = None
-    settle: Settler | None = None
+    given_answer: GivenAnswer | None = None
     children: Mapping[str, ChildPlan] = {}
     gates: tuple[Policy, ...] = ()
     own: Policy | None = None
@@ -181,6 +182,21 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     def __repr__(self) -> str:
         # Short, because `deps` and the secret must appear in no traceback.
         return f"<Ports of models {', '.join(self.models) or 'none'}>"
+
+    def open_child(self, effect: StartRun, run: Run[Any]) -> ChildRun[Any]:
+        """Return the child run that an effect of `run` starts or has started.
+
+        Raises:
+            ConfigError: the child's agent is not here, or the arguments do not fit it.
+        """
+        plan = self.children.get(effect.agent)
+        if plan is None:
+            raise ConfigError(
+                f"run {run.id!r}: expected agent {effect.agent!r}, found "
+                f"{', '.join(map(repr, self.children)) or 'no agents'}. Fix: give it the agents "
+                "that it was started with."
+            )
+        return plan.open(effect, run, self)
 
 
 @final

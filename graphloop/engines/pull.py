@@ -68,12 +68,12 @@ class Pull:
         legs.freed.clear()
         legs.are_short = False
         for queue, slots in self._lanes.items():
-            free = min(slots - under_way[queue], legs.slots - len(legs))
-            if free <= 0:
+            wanted = min(slots - under_way[queue], legs.slots - len(legs))
+            if wanted <= 0:
                 legs.are_short = True
                 continue
             try:
-                waiting = await self.waiting(free, queue)
+                waiting = await self.waiting(wanted, queue)
             except OtherSchema:
                 raise
             except StoreError as error:
@@ -83,24 +83,24 @@ class Pull:
                 return
             found |= {run_id: self._found.get(run_id, now) for run_id in waiting}
             due = [run_id for run_id in waiting if now - found[run_id] >= self._patience_s]
-            legs.are_short |= len(due) >= free
-            for run_id in due[:free]:
+            legs.are_short |= len(due) >= wanted
+            for run_id in due[:wanted]:
                 legs.start(run_id)
                 started[run_id] = queue
         self._found, self._started = found, started
 
-    async def waiting(self, free: int, queue: str | None = None) -> Sequence[str]:
-        """Return runs that the worker could drive now, the most urgent first; at least `free`.
+    async def waiting(self, wanted: int, queue: str | None = None) -> Sequence[str]:
+        """Return runs that the worker could drive now, the most urgent first; at least `wanted`.
 
         Args:
-            free: the number of wanted runs.
+            wanted: the number of wanted runs.
             queue: their queue; None for any.
 
         Raises:
             StoreError: the store does not answer.
         """
         legs, revisions = self._legs, self._legs.agents.values()
-        limit = free + legs.delayed + len(legs)
+        limit = wanted + legs.delayed + len(legs)
         found = await legs.store.ready(
             legs.agents, limit, revisions=revisions, queue=queue, pinned=legs.pinned
         )

@@ -30,6 +30,7 @@ from .model_price import ModelPrice
 from .stop import (
     AllOf,
     CountedLimit,
+    LimitsSpending,
     Not,
     StopCondition,
     StopInfo,
@@ -55,6 +56,7 @@ __all__ = [
     "AllOf",
     "CallOverLimit",
     "CountedLimit",
+    "LimitsSpending",
     "ModelPrice",
     "Not",
     "Rate",

@@ -24,6 +24,7 @@ __all__ = [
     "CountedLimit",
     "DurationExceeds",
     "HasToolCall",
+    "LimitsSpending",
     "Not",
     "StepCountIs",
     "StopCondition",
@@ -43,6 +44,16 @@ __all__ = [
 
 CountedLimit: TypeAlias = tuple[bool, str]
 """A limit of a node: whether it is one on costs (else on tokens), and its text."""
+
+
+@runtime_checkable
+class LimitsSpending(Protocol):
+    """A node with limits on costs or tokens, which cannot count calls of unknown cost or usage."""
+
+    @property
+    def counted_limits(self) -> tuple[CountedLimit, ...]:
+        """The node's limits on costs and tokens; a warning names those that counted too little."""
+        ...
 
 
 class StopInfo(Struct, frozen=True):

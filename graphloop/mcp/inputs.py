@@ -109,10 +109,12 @@ class Inputs:
                 f"MCP server {self._server!r} has asked for more inputs {ROUNDS_MAX} times, and "
                 "does not end the call."
             )
-        responses, left = dict[str, Json](), dict[str, Json]()
+        responses, remaining = dict[str, Json](), dict[str, Json]()
         for key, request in (required.input_requests or {}).items():
             if isinstance(request, ElicitRequest) and self.ask:
-                left[key] = request.params.model_dump(by_alias=True, mode="json", exclude_none=True)
+                remaining[key] = request.params.model_dump(
+                    by_alias=True, mode="json", exclude_none=True
+                )
             elif isinstance(request, CreateMessageRequest) and self.model is not None:
                 result = await sampled(self.model, request.params, context)
                 if isinstance(result, ErrorData):
@@ -126,7 +128,7 @@ class Inputs:
                     f"MCP server {self._server!r} asks for {request.method}, which is not offered "
                     "to it."
                 )
-        rounds = Rounds(number, required.request_state, "", left, responses)
+        rounds = Rounds(number, required.request_state, "", remaining, responses)
         if not required.input_requests:
             await asyncio.sleep(PAUSE_S)
         return next_question(self._server, rounds)

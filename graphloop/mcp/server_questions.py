@@ -49,14 +49,14 @@ class Rounds(Struct, frozen=True, tag="rounds", omit_defaults=True):
         number: how often the server has asked for answers.
         state: the server's own state, which is sent back as it is.
         asked: the server's name of the question that a person is asked.
-        left: the questions that follow it, by the server's names.
+        remaining: the questions that follow it, by the server's names.
         responses: the answers so far, by the server's names.
     """
 
     number: int
     state: str | None = None
     asked: str = ""
-    left: dict[str, Json] = {}
+    remaining: dict[str, Json] = {}
     responses: dict[str, Json] = {}
 
 
@@ -102,9 +102,9 @@ def next_question(server: str, rounds: Rounds) -> Rounds:
     Raises:
         ToolAsks: a question is left, and a person is asked the first.
     """
-    for key, params in rounds.left.items():
-        left = {name: each for name, each in rounds.left.items() if name != key}
-        raise question(server, params, replace(rounds, asked=key, left=left))
+    for key, params in rounds.remaining.items():
+        remaining = {name: each for name, each in rounds.remaining.items() if name != key}
+        raise question(server, params, replace(rounds, asked=key, remaining=remaining))
     return rounds
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 from .append import Append
 from .compact import SUMMARY_TOKENS, Compact
-from .dialogue import ASKS_MAX, Asks
+from .dialogue import REQUESTS_MAX, RequestLimits
 from .execute import Execute
 from .extend import Extend
 from .function import Function
@@ -36,13 +36,12 @@ if TYPE_CHECKING:
     from .screen import Screen, Screened
 
 __all__ = [
-    "ASKS_MAX",
     "NEVER",
+    "REQUESTS_MAX",
     "SUMMARY_TOKENS",
     "AnswerCheck",
     "Append",
     "Approve",
-    "Asks",
     "Branch",
     "BranchJoin",
     "Child",
@@ -61,6 +60,7 @@ __all__ = [
     "ModelCall",
     "Parallel",
     "PrepareStep",
+    "RequestLimits",
     "Retrying",
     "Router",
     "Screen",

@@ -132,7 +132,7 @@ class Approve(FrozenFields):
                 return self._ask_person(run, shown)
             case CallbackReturned(answer=NodeReturned(state=state)), _:
                 # A callback of this graph made the state; only the journal types it as `object`.
-                return self._accept(evolve(run, state=cast("S", state)), edited=True)
+                return self._approve(evolve(run, state=cast("S", state)), edited=True)
             case EffectFailed(failure=failure), _:
                 return self._fail(run, failure, answered)
             case _:
@@ -146,32 +146,32 @@ class Approve(FrozenFields):
                 return Leave(ended_by(run, Ending(EndReason.ERROR, failure=failure)), Aborted())
             case Invoke():
                 run = evolve(run, record=evolve(run.record, approved=None))
-                return self._reject(run, f"The edit does not fit: {failure.message}")
+                return self._decline(run, f"The edit does not fit: {failure.message}")
             case _:
-                return self._reject(run, f"The approver failed: {failure.message}")
+                return self._decline(run, f"The approver failed: {failure.message}")
 
     def _take_decision(
         self, run: Run[S], decided: Decided, asked: AskHuman
     ) -> Reaction[S, ApproveOutcome]:
         person = person_said(decided, asked)
         if not person.approved:
-            return self._reject(run, person.reason)
+            return self._decline(run, person.reason)
         edited = decided.arguments not in {"", asked.call.arguments}
         shown: str = json.loads(asked.call.arguments)["answer"]
         answer = person.answer if edited else shown
         if edited and not answer.strip():
-            return self._reject(run, "An edited answer has words.")
+            return self._decline(run, "An edited answer has words.")
         run = evolve(run, record=evolve(run.record, approved=(run.turn.number, answer)))
         if edited and self.field:
             return Wait(run, (Invoke(run.next_effect, self._edited_field),))
-        return self._accept(run, edited=edited)
+        return self._approve(run, edited=edited)
 
-    def _accept(self, run: Run[S], *, edited: bool) -> Leave[S, ApproveOutcome]:
+    def _approve(self, run: Run[S], *, edited: bool) -> Leave[S, ApproveOutcome]:
         assert run.record.approved is not None, "a person has approved"
         said = f"Approved, as follows:\n\n{run.record.approved[1]}" if edited else APPROVED
         run = with_messages(run, UserMessage(said, origin=self.name))
         return Leave(clear_ending(run), Accepted())
 
-    def _reject(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:
+    def _decline(self, run: Run[S], reason: str) -> Leave[S, ApproveOutcome]:
         feedback = f"{REJECTED} {reason}" if reason else REJECTED
         return Leave(reject_answer(run, feedback, self.name), Rejected())

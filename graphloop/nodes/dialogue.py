@@ -16,8 +16,6 @@ from typing import Final, TypeVar, assert_never, final
 from ..conversation import add_notes, unanswered
 from ..effects import (
     IN_WORDS,
-    Answer,
-    Ask,
     AskAgent,
     AskHuman,
     AskModel,
@@ -26,6 +24,8 @@ from ..effects import (
     CallTool,
     Effect,
     PersonSaid,
+    Request,
+    RequestAnswer,
     StartRun,
     Tell,
     ToolAnswer,
@@ -40,8 +40,8 @@ from ..turn import Dialogue, Exchange
 from ..values import Message, ModelRequest, SystemMessage, ToolCall, UserMessage, call_place
 
 __all__ = [
-    "ASKS_MAX",
-    "Asks",
+    "REQUESTS_MAX",
+    "RequestLimits",
     "about_question",
     "heard_back",
     "over",
@@ -52,13 +52,13 @@ __all__ = [
 
 S = TypeVar("S")
 
-ASKS_MAX: Final = 1_000
+REQUESTS_MAX: Final = 1_000
 """The most requests of one visit; a generator that makes more probably never returns."""
 
 
 @final
 @dataclass(frozen=True)
-class Asks:
+class RequestLimits:
     """The requests that one visit of a node may make.
 
     Args:
@@ -67,7 +67,7 @@ class Asks:
         agents: pairs of an agent's name and the most runs of that agent in one visit.
     """
 
-    kinds: frozenset[type[Ask]]
+    kinds: frozenset[type[Request]]
     model_calls: int | None = None
     agents: tuple[tuple[str, int], ...] = ()
 
@@ -76,14 +76,14 @@ class Asks:
         """The most model calls of one visit; 0 if models may not be asked, None for any number."""
         return self.model_calls if AskModel in self.kinds else 0
 
-    def refusal(self, ask: Ask, exchanges: Sequence[Exchange]) -> Failure | None:
+    def refusal(self, ask: Request, exchanges: Sequence[Exchange]) -> Failure | None:
         """Return the reason to refuse a request after these exchanges; None if it may be sent."""
         if type(ask) not in self.kinds and not isinstance(ask, AskAgent):
             words = ", ".join(sorted(one.__name__ for one in self.kinds))
             found = f"it asks with {words}, as its annotation says, and found {type(ask).__name__}"
             return Failure("ConfigError", f"{found}: add it to the annotation")
-        if len(exchanges) >= ASKS_MAX:
-            found = f"one visit has asked {ASKS_MAX} times, and would ask again"
+        if len(exchanges) >= REQUESTS_MAX:
+            found = f"one visit has asked {REQUESTS_MAX} times, and would ask again"
             return Failure("CapReached", f"{found}: let its generator return")
         before = [one.ask for one in exchanges]
         match ask:
@@ -124,7 +124,7 @@ def over(run: Run[S]) -> Run[S]:
     return run if run.turn.dialogue is None else _with_dialogue(run, None)
 
 
-def requested(run: Run[S], ask: Ask, node: str) -> tuple[Run[S], Effect | None] | Failure:
+def requested(run: Run[S], ask: Request, node: str) -> tuple[Run[S], Effect | None] | Failure:
     """Return the run with this request in its dialogue, and the effect of the request.
 
     A `Tell` has no effect and is answered at once. A `Failure` states why no effect can be made.
@@ -180,7 +180,7 @@ def heard_back(run: Run[S], event: Event, answered: Effect | None) -> Run[S] | N
             return None
 
 
-def _keep_answer(run: Run[S], answer: Answer | Failure) -> Run[S]:
+def _keep_answer(run: Run[S], answer: RequestAnswer | Failure) -> Run[S]:
     dialogue = run.turn.dialogue
     assert dialogue is not None, "what was asked was asked in a dialogue"
     assert dialogue.asked is not None, "what is answered was asked"

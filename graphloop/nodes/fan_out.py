@@ -18,8 +18,8 @@ from ..conversation import apply_steering, clear_ending
 from ..effects import Effect, Invoke, Place, StartRun
 from ..errors import MISTAKES
 from ..events import (
-    Answer,
     BranchesJoined,
+    CallbackAnswer,
     CallbackReturned,
     ChildEnded,
     EffectFailed,
@@ -118,7 +118,7 @@ class FanOut:
             case _:
                 return Leave(run, Aborted())
 
-    def _take_joined(self, run: Run[S], answer: Answer) -> Reaction[S, FanOutOutcome]:
+    def _take_joined(self, run: Run[S], answer: CallbackAnswer) -> Reaction[S, FanOutOutcome]:
         """Leave with the text, or with the new state, that the callback made of the answers."""
         match answer:
             case BranchesJoined(text=text):

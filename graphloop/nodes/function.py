@@ -16,13 +16,13 @@ from msgspec.json import decode
 
 from ..contract import BROKEN, Cap, ChildContract, Contract, Moves
 from ..conversation import add_notes, unanswered
-from ..effects import Ask, AskPerson, Effect, Invoke
+from ..effects import AskPerson, Effect, Invoke, Request
 from ..events import CallbackReturned, EffectFailed, Event, Failure, NodeReturned, RequestYielded
 from ..node_protocol import Kind, Leave, Reaction, Wait, wrong_answer
 from ..outcomes import Aborted, Failed, Outcome, outcome_name
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_count
 from ..spending import whole_number
-from .dialogue import Asks, heard_back, over, requested, with_dialogue
+from .dialogue import RequestLimits, heard_back, over, requested, with_dialogue
 
 __all__ = ["Function"]
 
@@ -62,7 +62,7 @@ class Function:
     capped: type[Outcome] | None = None
     reads: frozenset[str] | None = None
     writes: frozenset[str] | None = None
-    asks: Asks | None = None
+    asks: RequestLimits | None = None
     stateless: frozenset[type[Outcome]] = frozenset()
 
     def __post_init__(self) -> None:
@@ -109,8 +109,8 @@ class Function:
     def on(self, run: Run[S], event: Event, answered: Effect | None, /) -> Reaction[S, Outcome]:
         """Leave by the function's outcome, or make the request that its generator yielded."""
         match event:
-            case CallbackReturned(answer=NodeReturned() as left):
-                return self._leave_by(over(run), left)
+            case CallbackReturned(answer=NodeReturned() as returned):
+                return self._leave_by(over(run), returned)
             case CallbackReturned(answer=RequestYielded(ask=ask)) if self.asks is not None:
                 return self._make_request(run, ask, self.asks)
             case CallbackReturned(answer=answer):
@@ -124,7 +124,7 @@ class Function:
     def _call_function(self, run: Run[S]) -> Wait[S]:
         return Wait(run, (Invoke(run.next_effect, self.callback),))
 
-    def _make_request(self, run: Run[S], ask: Ask, asks: Asks) -> Reaction[S, Outcome]:
+    def _make_request(self, run: Run[S], ask: Request, asks: RequestLimits) -> Reaction[S, Outcome]:
         """Make the generator's request, if the node's declared requests and the budget allow it."""
         assert run.turn.dialogue is not None, "a node that may ask enters with a dialogue"
         refused = asks.refusal(ask, run.turn.dialogue.exchanges)
@@ -141,25 +141,27 @@ class Function:
     def _refuse(self, run: Run[S], failure: Failure) -> Reaction[S, Outcome]:
         return _fail(run, evolve(failure, message=f"node {self.name!r}: {failure.message}"))
 
-    def _leave_by(self, run: Run[S], left: NodeReturned) -> Reaction[S, Outcome]:
-        kind = next((one for one in self.leaves_by if one.__name__ == left.outcome), None)
+    def _leave_by(self, run: Run[S], returned: NodeReturned) -> Reaction[S, Outcome]:
+        kind = next((one for one in self.leaves_by if one.__name__ == returned.outcome), None)
         if kind is None:
             known = ", ".join(sorted(one.__name__ for one in self.leaves_by))
-            found = f"{self.callback!r} left by {left.outcome!r}; the outcomes are {known}"
+            found = f"{self.callback!r} left by {returned.outcome!r}; the outcomes are {known}"
             return _fail(run, Failure("ConfigError", found))
         try:
             # An outcome class without fields need not be a dataclass, so it is not decoded.
-            outcome = decode(left.fields, type=kind) if left.fields else kind()
+            outcome = decode(returned.fields, type=kind) if returned.fields else kind()
         except (DecodeError, ValidationError, TypeError) as error:
-            found = f"{self.callback!r} left by {left.outcome!r}, whose fields do not fit: {error}"
+            found = (
+                f"{self.callback!r} left by {returned.outcome!r}, whose fields do not fit: {error}"
+            )
             return _fail(run, Failure("ConfigError", found))
-        if left.notes:
+        if returned.notes:
             if why := unanswered(run):
                 return self._refuse(run, Failure("ConfigError", why))
-            run = add_notes(run, left.notes)
-        if left.changed:
+            run = add_notes(run, returned.notes)
+        if returned.changed:
             # The codec, or the function's annotation, has checked the state's type.
-            run = evolve(run, state=cast("S", left.state))
+            run = evolve(run, state=cast("S", returned.state))
         return self._count_outcome(run, outcome)
 
     def _count_outcome(self, run: Run[S], outcome: Outcome) -> Reaction[S, Outcome]:

@@ -38,7 +38,7 @@ GateOutcome: TypeAlias = Settled | Aborted
 ANSWERED: Final = CallVerdict("answered")
 CLEAR: Final = CallCheck()
 SETTLED: Final = Settled()
-FREE: Final = frozenset({"auto", "required"})
+CHOOSING: Final = frozenset({"auto", "required"})
 """The tool choices that leave the model free which tool to call."""
 TOO_LATE: Final = denial("the approval had expired.")
 
@@ -84,7 +84,9 @@ class Gate(FrozenFields):
         The checks of the calls may have come with the reply; otherwise the node requests them.
         """
         turn = run.turn
-        offered = turn.tools.callable if turn.tool_choice.mode in FREE else _callable_tools(turn)
+        offered = (
+            turn.tools.callable if turn.tool_choice.mode in CHOOSING else _callable_tools(turn)
+        )
         calls, is_new = turn.calls, not turn.verdicts and not turn.results
         for call in calls:
             is_new = is_new and call.name in offered

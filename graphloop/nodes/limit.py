@@ -54,7 +54,9 @@ class Limit(FrozenFields):
     @property
     def contract(self) -> Contract:
         """Promises for the proofs: the node leaves by `Go` at most `times` times in a run."""
-        return Contract(caps={Go: Cap(self.times)}, moves={Stop: frozenset({"end", "perhaps"})})
+        return Contract(
+            caps={Go: Cap(self.times, instead=Stop)}, moves={Stop: frozenset({"end", "perhaps"})}
+        )
 
     @property
     def _counter_name(self) -> str:

@@ -15,6 +15,7 @@ from ..contract import BROKEN, Cap, Contract
 from ..conversation import Compaction, adopt_open_calls, apply_steering, clear_ending, estimate
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, Changes, EffectFailed, Event
+from ..limits import CountedLimit
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of, wrong_answer
 from ..outcomes import Aborted, Calls, Failed, Overflow, Ready
 from ..run import Ending, EndReason, Run, ended_by, evolve, with_conversation
@@ -74,6 +75,13 @@ class PrepareStep(FrozenFields):
             functions=(self.callback,) if self.callback else (),
         )
 
+    @property
+    def counted_limits(self) -> tuple[CountedLimit, ...]:
+        """The context window of the compaction, if there is one: a limit on tokens."""
+        if self.compaction is None:
+            return ()
+        return ((False, f"Compaction(context_window={self.compaction.window})"),)
+
     def enter(self, run: Run[S], /) -> Reaction[S, PrepareStepOutcome]:
         """Open a turn, and invoke the user's function if there is one."""
         last, setup = run.turn, run.setup
@@ -81,11 +89,11 @@ class PrepareStep(FrozenFields):
         if self.active_tools is not None:
             tools = _offer(tools, self.active_tools)
         # A conversation that ends in a user message has no open calls.
-        may_settle = last.calls or (
+        may_resume = last.calls or (
             last.number < 0 and run.messages and not isinstance(run.messages[-1], UserMessage)
         )
-        if may_settle and (settling := _turn_for_open_calls(run)):
-            return Leave(evolve(settling, turn=evolve(settling.turn, tools=tools)), Calls())
+        if may_resume and (resumed := _turn_for_open_calls(run)):
+            return Leave(evolve(resumed, turn=evolve(resumed.turn, tools=tools)), Calls())
         if self.compaction is not None and not last.compacted and self._overflows(run):
             return Leave(run, Overflow())
         # A turn whose model found the window full is opened again, with its own number.

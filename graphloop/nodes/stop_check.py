@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias, TypeVar
 from ..contract import Cap, Contract
 from ..effects import Effect, Invoke
 from ..events import CallbackReturned, EffectFailed, Event, StopRequested
-from ..limits import StopCondition, StopInfo
+from ..limits import CountedLimit, StopCondition, StopInfo, counted_in
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of, wrong_answer
 from ..outcomes import Aborted, Failed, Go, Stop
 from ..run import Ending, EndReason, Run, ended_by
@@ -68,10 +68,15 @@ class StopCheck(FrozenFields):
     def contract(self) -> Contract:
         """Promises for the proofs: after `max_steps` opened turns, it leaves no more by `Go`."""
         return Contract(
-            caps={Go: Cap(self.max_steps - 1, counts=frozenset({"turn"}))},
+            caps={Go: Cap(self.max_steps - 1, counts=frozenset({"turn"}), instead=Stop)},
             moves={Stop: frozenset({"end", "perhaps"})},
             functions=(self.callback,) if self.callback else (),
         )
+
+    @property
+    def counted_limits(self) -> tuple[CountedLimit, ...]:
+        """The limits on costs and tokens among the conditions."""
+        return counted_in(self.conditions)
 
     def __post_init__(self) -> None:
         """Check that each limit is a whole number and large enough."""

@@ -95,7 +95,7 @@ class Verify(FrozenFields):
     def enter(self, run: Run[S], /) -> Reaction[S, VerifyOutcome]:
         """Request the first check; accept at once if the run did not end by a complete answer."""
         if not self.checks or run.ending is None or run.ending.reason is not EndReason.COMPLETED:
-            return _accept(run)
+            return _leave_accepted(run)
         return self._ask_check(run, 0)
 
     def on(
@@ -105,7 +105,7 @@ class Verify(FrozenFields):
         match event, answered:
             case CallbackReturned(answer=AnswerChecked() as judged), Invoke(callback=callback):
                 place = next(at for at, one in enumerate(self.checks) if one.callback == callback)
-                return self._take_judgement(run, place, judged)
+                return self._take_review(run, place, judged)
             case CallbackReturned(answer=answer), Invoke(callback=callback):
                 failure = wrong_answer(callback, AnswerChecked, answer)
             case EffectFailed(), _:
@@ -116,10 +116,10 @@ class Verify(FrozenFields):
 
     def _ask_check(self, run: Run[S], place: int) -> Reaction[S, VerifyOutcome]:
         if place == len(self.checks):
-            return _accept(run)
+            return _leave_accepted(run)
         return Wait(run, (Invoke(run.next_effect, self.checks[place].callback),))
 
-    def _take_judgement(
+    def _take_review(
         self, run: Run[S], place: int, judged: AnswerChecked
     ) -> Reaction[S, VerifyOutcome]:
         check, ending = self.checks[place], run.ending or Ending(EndReason.COMPLETED)
@@ -140,7 +140,7 @@ class Verify(FrozenFields):
         return self._ask_check(ended_by(run, ending), place + 1)
 
 
-def _accept(run: Run[S]) -> Reaction[S, VerifyOutcome]:
+def _leave_accepted(run: Run[S]) -> Reaction[S, VerifyOutcome]:
     """End the run with its answer, or continue it with queued messages, one follow-up at a time.
 
     A follow-up is a new question: its answer may be rejected as often as the first one.

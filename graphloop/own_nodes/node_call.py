@@ -9,7 +9,7 @@ from typing import Any, cast, final, get_args
 from msgspec import Struct, ValidationError
 from msgspec.json import Decoder, Encoder, encode
 
-from ..effects import Ask, Note
+from ..effects import Note, Request
 from ..errors import MISTAKES, AskFailed, ConfigError, NotDeterministic
 from ..events import Failure, NodeReturned, RequestYielded
 from ..outcomes import Outcome
@@ -163,7 +163,7 @@ def _list_names(names: Collection[str]) -> str:
 
 
 ENCODER = Encoder()
-DECODER: Decoder[Ask] = Decoder(Ask)
+DECODER: Decoder[Request] = Decoder(Request)
 
 
 @final
@@ -253,10 +253,10 @@ def _resume_generator(generator: Generator[object, object, object], answer: obje
         return Returned(stop.value)
 
 
-def _check_request(request: object, name: str, place: int) -> Ask:
+def _check_request(request: object, name: str, place: int) -> Request:
     """Return the yielded request; raise an error if a journal could not store it."""
     where = f"node {name!r}, at its ask number {place + 1}"
-    kinds = get_args(Ask)
+    kinds = get_args(Request)
     if not isinstance(request, kinds):
         fix = "`yield from`, not `yield`" if isinstance(request, Generator) else "one of these"
         raise ConfigError(
@@ -273,7 +273,7 @@ def _check_request(request: object, name: str, place: int) -> Ask:
         ) from error
 
 
-def _not_deterministic(name: str, place: int, expected: Ask, found: str) -> NotDeterministic:
+def _not_deterministic(name: str, place: int, expected: Request, found: str) -> NotDeterministic:
     return NotDeterministic(
         f"node {name!r}: run again, with the same answers, its generator does not do the same. At "
         f"its ask number {place + 1} expected {expected!r:.200}, which the journal holds, found "

@@ -10,7 +10,7 @@ from msgspec.json import schema
 
 from ..effects import AskAgent, AskModel
 from ..errors import NodeDefinitionError, nearest
-from ..nodes import ASKS_MAX, Asks
+from ..nodes import REQUESTS_MAX, RequestLimits
 from ..outcomes import Outcome, outcome_name
 from ..spending import is_whole, positive_number
 from ..states import fields_of
@@ -80,7 +80,9 @@ class NodeOptions:
             )
         return frozenset()
 
-    def asks(self, model_calls: int | None, agents: Mapping[str, int] | None) -> Asks | None:
+    def asks(
+        self, model_calls: int | None, agents: Mapping[str, int] | None
+    ) -> RequestLimits | None:
         """Return a generator's limits on model calls and agent runs; None for a plain function."""
         agents = self._mapping_option("agents", agents, 'agents={"writer": 2}')
         kinds = self.signature.asks
@@ -101,15 +103,15 @@ class NodeOptions:
         if model_calls is not None:
             limits.append(("model_calls", model_calls, 0))
         for option, times, least in limits:
-            if not is_whole(times) or not least <= times <= ASKS_MAX:
+            if not is_whole(times) or not least <= times <= REQUESTS_MAX:
                 raise self._definition_error(
-                    f"`{option}`: expected a whole number from {least} to {ASKS_MAX}, found "
+                    f"`{option}`: expected a whole number from {least} to {REQUESTS_MAX}, found "
                     f"{times!r}",
                     "say how often one visit asks at most",
                 )
         if not agents:
             kinds -= {AskAgent}  # Without names, the proofs count no agent.
-        return Asks(kinds, model_calls, tuple(sorted(agents.items())))
+        return RequestLimits(kinds, model_calls, tuple(sorted(agents.items())))
 
     def check_outcomes(self) -> None:
         """Raise an error if an outcome has fields that a journal cannot store."""

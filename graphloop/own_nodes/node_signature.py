@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from typing_extensions import TypeVar
 
 from ..conversation import latest_answer
-from ..effects import ASKS, Ask, Invoke, Note
+from ..effects import REQUESTS, Invoke, Note, Request
 from ..errors import ConfigError, NodeDefinitionError
 from ..outcomes import (
     Aborted,
@@ -147,7 +147,7 @@ class NodeSignature:
     stateless: frozenset[type[Outcome]]
     changes: bool
     context: bool
-    asks: frozenset[type[Ask]] | None = None
+    asks: frozenset[type[Request]] | None = None
     deps: object = object
 
 
@@ -200,13 +200,13 @@ def _definition_error(place: str, problem: str, fix: str) -> NodeDefinitionError
     return NodeDefinitionError(f"{place}: {problem}. Fix: {fix}.")
 
 
-def _request_types(returns: object) -> tuple[frozenset[type[Ask]] | None, object]:
+def _request_types(returns: object) -> tuple[frozenset[type[Request]] | None, object]:
     """Return a generator's request types (None for a plain function) and the return type."""
     if get_origin(returns) is not Generator:
         return None, returns
     yields, _, returned = get_args(returns)
     kinds = {*_union_members(yields)}
-    return frozenset(kind for kind in ASKS if kind in kinds), returned
+    return frozenset(kind for kind in REQUESTS if kind in kinds), returned
 
 
 def _type_hints(function: Callable[..., object], place: str) -> dict[str, object]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Annotated, TypeAlias, TypeVar
 
-from ..effects import Answer, Ask, AskAgent, AskModel, AskPerson, Note, PersonSaid, Tell
+from ..effects import AskAgent, AskModel, AskPerson, Note, PersonSaid, Request, RequestAnswer, Tell
 from ..spending import whole_number
 from ..values import Reply, UserMessage
 
@@ -25,7 +25,8 @@ __all__ = ["Asking", "ask_agent", "ask_model", "ask_person", "tell"]
 R = TypeVar("R")
 
 Asking: TypeAlias = Annotated[
-    Generator[Ask, Answer, R], "A node's generator: it asks for anything, and returns `R`."
+    Generator[Request, RequestAnswer, R],
+    "A node's generator: it asks for anything, and returns `R`.",
 ]
 """The return annotation of a node's generator that may make any request and returns `R`."""
 
@@ -37,7 +38,7 @@ def ask_model(
     model: str = "",
     conversation: bool = False,
     max_tokens: int | None = None,
-) -> Generator[AskModel, Answer, Reply]:
+) -> Generator[AskModel, RequestAnswer, Reply]:
     """Ask a model one question without tools, and return its reply.
 
     The question and the reply are not added to the run's conversation.
@@ -60,7 +61,7 @@ def ask_model(
     return answer
 
 
-def ask_person(question: str) -> Generator[AskPerson, Answer, PersonSaid]:
+def ask_person(question: str) -> Generator[AskPerson, RequestAnswer, PersonSaid]:
     """Ask a person a question, and return the answer; the run parks until the answer comes.
 
     The person answers as for a tool call, with `approve()` or `decline("why")`. An answer in words
@@ -76,7 +77,7 @@ def ask_person(question: str) -> Generator[AskPerson, Answer, PersonSaid]:
 
 def ask_agent(
     agent: str, prompt: str, *, conversation: bool = False
-) -> Generator[AskAgent, Answer, str]:
+) -> Generator[AskAgent, RequestAnswer, str]:
     """Run an agent in a child run, which all gates of this run apply to, and return its answer.
 
     Args:
@@ -92,7 +93,7 @@ def ask_agent(
     return answer
 
 
-def tell(message: str | Note) -> Generator[Tell, Answer, None]:
+def tell(message: str | Note) -> Generator[Tell, RequestAnswer, None]:
     """Add a message to the run's conversation; a string becomes a user message.
 
     During a turn, the message is added after the model's reply and the results of its calls.

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 from math import inf, isfinite
 from typing import Any, Final, TypeVar, final
 
-from ..contract import ChildContract, Contract
+from ..contract import Cap, ChildContract, Contract
 from ..graph import NodeGraph
 from ..limits import ModelPrice
 from ..node_protocol import Node
-from ..nodes import SUMMARY_TOKENS, Compact, Execute, Limit, StopCheck
-from ..outcomes import Go, Outcome, Retry
+from ..nodes import SUMMARY_TOKENS, Compact, Execute
+from ..outcomes import Outcome, Retry
 from ..spending import Budget
 from .call_bounds import (
     Bound,
@@ -31,7 +31,7 @@ from .call_bounds import (
 from .calls import CallProduct
 from .cycles import unbounded
 from .nested import NEST_MAX, GraphUse, graph_uses, known_child, runs_unknown
-from .proof_graph import Arc, ProofGraph
+from .proof_graph import ProofGraph
 from .ranking import Ranking
 from .visits import VisitCount
 
@@ -213,16 +213,15 @@ def _model_calls(
     count = VisitCount(ranking, {name: most for name, (most, _) in calls.items()})
     stay = count.among(names, arcs)
     # A budget may be exceeded after its last check, so calls without a further check are counted.
-    turn = count.among(names, [arc for arc in arcs if not _is_checked(graph, arc)])
+    turn = count.among(names, [arc for arc in arcs if not _keeps_budget(ranking.cap(arc))])
     reasons = dict.fromkeys(reason for _, reason in calls.values() if reason)
     visits = {name: _int_or_none(most) for name, most in count.by_node(stay).items()}
     return ModelCalls(stay.weight, turn.weight, stay.why, " ".join(reasons)), visits
 
 
-def _is_checked(graph: ProofGraph[S], arc: Arc) -> bool:
-    """Return whether a StopCheck or Limit takes this transition only while the budget lasts."""
-    node = graph.nodes.get(arc.source)
-    return issubclass(arc.outcome, Go) and isinstance(node, StopCheck | Limit)
+def _keeps_budget(cap: Cap | None) -> bool:
+    """Return whether a capped transition is taken only while the budget lasts."""
+    return cap is not None and cap.instead is not None
 
 
 def _child_bounds(graph: ProofGraph[S], known: _Known, depth: int) -> list[tuple[str, Bound]]:

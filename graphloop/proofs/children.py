@@ -97,21 +97,21 @@ def _starving_join(child: ChildContract) -> Iterator[tuple[str, str, str]]:
 def _budget_claims(child: ChildContract, budget: Budget | None) -> Iterator[tuple[str, str, str]]:
     """Yield code, message and fix for each limit above the parent's `budget` (GL9)."""
     for limit in LIMITS if child.budget and budget else ():
-        own, above = getattr(child.budget, limit), getattr(budget, limit)
-        if own is not None and above is not None and own > above:
+        own, parents = getattr(child.budget, limit), getattr(budget, limit)
+        if own is not None and parents is not None and own > parents:
             yield (
                 "GL9",
-                f"the child {child.name!r} may spend {own:,} {limit}, its parent {above:,}.",
-                f"give the child a budget of at most {above:,} {limit}.",
+                f"the child {child.name!r} may spend {own:,} {limit}, its parent {parents:,}.",
+                f"give the child a budget of at most {parents:,} {limit}.",
             )
 
 
 def _gate_claims(
-    graph: ProofGraph[S], name: str, child: ChildContract, above: tuple[tuple[Rule, ...], ...]
+    graph: ProofGraph[S], name: str, child: ChildContract, parents: tuple[tuple[Rule, ...], ...]
 ) -> Iterator[Finding | Unknown]:
     """Yield a finding if a child's gate decides a tool less strictly than a gate above it (GL9)."""
     own = child.gate_rules
-    for rules in above if own is not None else ():
+    for rules in parents if own is not None else ():
         if own is None or own == rules:
             continue
         both = (*own, *rules)

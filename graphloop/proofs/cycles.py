@@ -40,18 +40,18 @@ class _Effort:
     """The remaining work of a cycle search in one graph.
 
     Attributes:
-        left: the number of transitions that may still be searched.
+        remaining: the number of transitions that may still be searched.
         longer: for each state, a length that all cycles through the state exceed. Later searches
             use smaller components, so this lower bound stays valid.
     """
 
-    left: int = ARCS_MAX
+    remaining: int = ARCS_MAX
     longer: dict[tuple[bool, State], int] = field(default_factory=dict["tuple[bool, State]", int])
 
     @property
     def is_spent(self) -> bool:
         """Whether the limit is reached, so that the search accepts cycles that are not shortest."""
-        return self.left <= 0
+        return self.remaining <= 0
 
 
 @final
@@ -104,19 +104,19 @@ def unbounded(
     count = 0
     while todo and count < (inf if every else CYCLES_MIN if effort.is_spent else CYCLES_MAX):
         names, arcs = todo.pop()
-        effort.left -= len(arcs)
+        effort.remaining -= len(arcs)
         cut = set(ranking.bounded(arcs))
-        left: Sequence[str] = names
+        remaining: Sequence[str] = names
         if not cut:
             cycle, passed = _CycleSearch(ranking, calls, arcs, effort).shortest(names)
             cycles.append(cycle)
             count += cycle.node not in aside
             # Remove the nodes of this cycle, to find other cycles of the component.
             cut = {arc for arc in arcs if arc.source in passed or arc.target in passed}
-            left = [name for name in names if name not in passed]
+            remaining = [name for name in names if name not in passed]
             if every or cycle.node in aside:
                 excused.append((names, arcs))
-        todo += ranking.components(left, [arc for arc in arcs if arc not in cut])
+        todo += ranking.components(remaining, [arc for arc in arcs if arc not in cut])
     for cycle in _cycles_beside(ranking, calls, excused, cycles):
         count += cycle.node not in aside
         if count > CYCLES_MAX and not every:
@@ -229,9 +229,9 @@ class _CycleSearch(Generic[S]):
         best: TablePath = ()
         into: TablePath = ()
         # Without this limit, a component without such a cycle is searched from each of its nodes.
-        least = self._effort.left - sum(map(len, rows.values()))
+        least = self._effort.remaining - sum(map(len, rows.values()))
         for start in self._nearest_states([name for name in names if name in rows]):
-            if self._effort.is_spent and (best or self._effort.left < least):
+            if self._effort.is_spent and (best or self._effort.remaining < least):
                 break
             longest = len(best) - 1 if best else len(self._calls.parents)
             if self._effort.longer.get((by_itself, start), 0) >= longest:
@@ -266,7 +266,7 @@ def _path_back(
         following: list[Q] = []
         for state in layer:
             for arc, target in arcs_from(state):
-                effort.left -= 1
+                effort.remaining -= 1
                 if target == start:
                     return (*path_to({**parents, start: None}, state), arc)
                 if target not in parents:

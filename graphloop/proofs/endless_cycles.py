@@ -1,8 +1,8 @@
 """GL4 and GL13: unbounded cycles, long stretches without a wait, and cycles of stopped runs.
 
-Each graph is checked for unbounded cycles before its first run. The engine ends a run that visits
-`SETTLE_MAX` nodes without waiting for an effect. If a bounded graph allows a longer stretch, GL4 is
-unknown. The engine enforces GL13; a warning is given only if a stopped run may go in a cycle.
+Each graph is checked for unbounded cycles before its first run. The kernel ends a run that visits
+`TRANSITIONS_MAX` nodes without waiting for an effect. If a bounded graph allows a longer stretch,
+GL4 is unknown. The kernel enforces GL13; `check` warns only of a cycle of stopped runs.
 """
 
 from __future__ import annotations
@@ -23,17 +23,15 @@ from ..nodes import (
     Critique,
     Fallback,
     Function,
-    Limit,
     MapOver,
     ModelCall,
     Parallel,
     PrepareStep,
     Retrying,
     Router,
-    StopCheck,
 )
-from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Stop, Unplanned
-from ..step import SETTLE_MAX
+from ..outcomes import Aborted, Calls, Failed, Outcome, Overflow, Ready, Unplanned
+from ..step import TRANSITIONS_MAX
 from .calls import CallProduct
 from .cycles import Cycle, unbounded
 from .proof_graph import Arc, ProofGraph, TablePath, quote_names
@@ -272,13 +270,12 @@ AT_ONCE: Final[Mapping[type[object], frozenset[type[Outcome]]]] = {
     **dict.fromkeys((Child, Parallel), frozenset({Failed})),
     MapOver: frozenset({Failed, Unplanned}),
     PrepareStep: frozenset({Calls, Overflow}),
-    StopCheck: frozenset({Stop}),
 }
 """The outcomes by which a node that usually waits for an effect may leave without waiting."""
 
 
 def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
-    """Yield an `Unknown` (GL4) if a run may pass more than `SETTLE_MAX` nodes without waiting."""
+    """Yield an `Unknown` (GL4) if a run may pass over `TRANSITIONS_MAX` nodes without a wait."""
     nodes = ranking.graph.nodes
     names, arcs = ranking.split_graph()
     at_once = {name: _at_once(nodes[ranking.node(name)]) for name in names}
@@ -296,14 +293,14 @@ def find_long_stretches(ranking: Ranking[S]) -> Iterator[Unknown]:
     before = any(arc.target in quiet for arc in arcs if arc not in passed)
     after = any(arc.target not in quiet for arc in passed)
     most = stay.weight + before + after
-    if isfinite(most) and most > SETTLE_MAX:
+    if isfinite(most) and most > TRANSITIONS_MAX:
         visited = sorted(quiet, key=lambda name: -stay.visits[name])
         shown = tuple(dict.fromkeys(map(ranking.node, visited)))
         yield Unknown(
             "GL4",
             f"a run may pass {most:,.0f} nodes without waiting for anything ({quote_names(shown)}"
-            f"), and is broken off after {SETTLE_MAX:,}: let it go round less often, or put a node "
-            "that waits into its way.",
+            f"), and the kernel ends it after {TRANSITIONS_MAX:,}. Fix: let it go round less often,"
+            " or put a node that waits into its way.",
             shown[0],
         )
 
@@ -330,17 +327,12 @@ def find_abort_cycles(graph: ProofGraph[S]) -> Iterator[Finding]:
 
 def _arc_once_stopped(graph: ProofGraph[S], name: str) -> Arc | None:
     """Return the transition by which a stopped run leaves a node; None if unknown."""
-    node = _innermost(graph.nodes[name])
-    outcome: type[Outcome] = Aborted
-    match node:
-        case StopCheck() | Limit():
-            outcome = Stop
-        case PrepareStep(callback=""):
-            outcome = Ready
-        case _ if type(node) is not Append and type(node) not in AT_ONCE:
-            return None
-        case _:
-            pass
+    node, contract = _innermost(graph.nodes[name]), graph.contracts[name]
+    outcome = None if contract is None else contract.once_stopped
+    if outcome is None and isinstance(node, PrepareStep) and not node.callback:
+        outcome = Ready
+    elif outcome is None and type(node) in {Append, *AT_ONCE}:
+        outcome = Aborted
     return next((arc for arc in graph.arcs[name] if arc.outcome is outcome), None)
 
 
@@ -358,7 +350,7 @@ def _at_once(node: Node[Any, Outcome]) -> frozenset[type[Outcome]]:
         case Fallback() if kind is Fallback:
             first = _at_once(kernel.first)
             return first | _at_once(kernel.second) if first else first
-        case PrepareStep() | StopCheck() if not kernel.callback:
+        case PrepareStep() if not kernel.callback:
             return kernel.outcomes
         case _:
             return AT_ONCE.get(kind, kernel.outcomes)

@@ -108,7 +108,7 @@ class Blame(Generic[S]):
         self._graph = graph
         size = max(1, sum(map(len, graph.table.values())))
         self._tries = FINDING_MAX // size if FINDING_MAX // size >= TRIES_MIN else 0
-        self._left = GRAPH_MAX // size
+        self._remaining = GRAPH_MAX // size
         self._calls = CallProduct(graph)
         self._unchanged = _Faults(self._calls)
         self._known: dict[tuple[_Cell, str], _Faults[S]] = {}
@@ -120,7 +120,9 @@ class Blame(Generic[S]):
         if finding.code not in DECIDED or finding.severity != "error":
             return finding
         scores: dict[_Cell, int] = {}
-        for cell, target in islice(self._single_changes(finding), min(self._tries, self._left)):
+        for cell, target in islice(
+            self._single_changes(finding), min(self._tries, self._remaining)
+        ):
             faults = self._faults_after(cell, target)
             mended = faults.of(finding.code) < self._unchanged.of(finding.code)
             if mended and faults.total() < scores.get(cell, self._unchanged.total()):
@@ -163,7 +165,7 @@ class Blame(Generic[S]):
     def _faults_after(self, cell: _Cell, target: str) -> _Faults[S]:
         """Return the faults of the table after `cell` is changed to lead to `target`."""
         if (cell, target) not in self._known:
-            self._left -= 1
+            self._remaining -= 1
             changed = self._graph.redirected(*cell, target)
             self._known[cell, target] = _Faults(CallProduct(changed, self._calls))
         return self._known[cell, target]

@@ -145,7 +145,7 @@ class RuleProduct(Generic[S]):
         self.automaton = automaton
         self.hidden = HiddenEvents(automaton)
         self.bounds = _reachable_caps(graph)
-        self._left = self._arcs_max = arcs_max
+        self._remaining = self._arcs_max = arcs_max
         self._excluded = Exclusions()
         self._counted: tuple[_Bound, ...] = ()
         self._cut = False
@@ -184,19 +184,19 @@ class RuleProduct(Generic[S]):
 
     def without(self, excluded: Exclusions) -> RuleSearch:
         """Search for a violation on paths that are not excluded, with a renewed search limit."""
-        self._left, self._excluded = self._arcs_max, excluded
+        self._remaining, self._excluded = self._arcs_max, excluded
         return self.search(tools=False)
 
-    def search(self, *, tools: bool, begun: Collection[int] | None = None) -> RuleSearch:
+    def search(self, *, tools: bool, first: Collection[int] | None = None) -> RuleSearch:
         """Search for a shortest path that violates the rule and respects the caps of contracts.
 
         Counters enlarge the product, so a cap is counted only after a found path exceeded it.
 
         Args:
             tools: whether tool calls and approvals, which the table hides, may happen.
-            begun: the automaton states in which the run may start; the start state by default.
+            first: the automaton states in which the run may start; the start state by default.
         """
-        starts = [self.automaton.start] if begun is None else sorted(begun)
+        starts = [self.automaton.start] if first is None else sorted(first)
         while True:
             result = self._search_once(starts, tools=tools)
             exceeded = self.exceeded(result.path)
@@ -207,10 +207,10 @@ class RuleProduct(Generic[S]):
     def _search_once(self, starts: Iterable[int], *, tools: bool) -> RuleSearch:
         """Return the result of one search, which counts only the caps in `_counted`."""
         node, counts = self.graph.start, (0,) * len(self._counted)
-        begun = [self.automaton.after(state, entered(node)) for state in starts]
+        first = [self.automaton.after(state, entered(node)) for state in starts]
         self._cut = False
         path = shortest_path(
-            [_State(node, state, counts) for state in begun],
+            [_State(node, state, counts) for state in first],
             lambda at: self._arcs_from(at, tools=tools),
             lambda at, _: self._is_breach(at, tools=tools),
             self._excluded,
@@ -230,8 +230,8 @@ class RuleProduct(Generic[S]):
         if tools and self.acts(at.node):
             states = sorted(self.hidden.after(at.state))
         row = self.rows[at.node]
-        self._left -= len(row) * (len(self._counted) + len(states))
-        if self._left < 0:
+        self._remaining -= len(row) * (len(self._counted) + len(states))
+        if self._remaining < 0:
             self._cut = True
             return
         for arc, word in row:

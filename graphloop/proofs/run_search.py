@@ -252,17 +252,17 @@ class RunSearch(Generic[S]):
         self._steered, self._runs = kept
         return best
 
-    def _search_events(self, begun: Mapping[int, Run[S]], least: int) -> int:
+    def _search_events(self, runs: Mapping[int, Run[S]], least: int) -> int:
         """Return how many transitions the best run takes, by a depth-first search over events.
 
         Args:
-            begun: the runs to continue, by the number of transitions that each has taken.
+            runs: the runs to continue, by the number of transitions that each has taken.
             least: the number of events that must remain unused.
         """
-        best, followed = max(begun), Counter(begun.keys())
+        best, followed = max(runs), Counter(runs.keys())
         stack = [
             (at, run, answers(self._functions, run, steered=self._steered))
-            for at, run in sorted(begun.items(), key=itemgetter(0))
+            for at, run in sorted(runs.items(), key=itemgetter(0))
         ]
         while stack and best < len(self._cells) and self.events > max(0, least):
             at, run, events = stack[-1]

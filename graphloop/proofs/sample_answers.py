@@ -98,7 +98,7 @@ REPLIES: Final = (
     _sample_reply(CALL, finish=FinishReason.TOOL_CALLS, tokens=TOKENS),
 )
 FAILURES: Final = (Failure("ServerError", "down"), Failure("ContextOverflow", "full"))
-CALLBACK_ANSWERS: Final[tuple[events.Answer, ...]] = (
+CALLBACK_ANSWERS: Final[tuple[events.CallbackAnswer, ...]] = (
     events.Changes(),
     events.StopRequested(),
     events.StopRequested(("stop",)),

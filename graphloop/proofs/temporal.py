@@ -139,8 +139,8 @@ def _decide_rule(product: RuleProduct[S], visits: VisitBounds[S]) -> RuleDecisio
         return RuleDecision(rule, "violated", certain.path, certain.breach)
     possible, handed_in = product.search(tools=True), False
     if possible.holds:
-        begun = product.hidden.before_the_run() - {product.automaton.start}
-        possible, handed_in = product.search(tools=True, begun=begun), True
+        first = product.hidden.before_the_run() - {product.automaton.start}
+        possible, handed_in = product.search(tools=True, first=first), True
     if possible.holds:
         return RuleDecision(rule, "proven")
     if possible.breach is None or certain.cut:

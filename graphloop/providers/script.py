@@ -22,14 +22,14 @@ from .script_form import ReadyReply, load_script, ready_reply
 __all__ = ["Entry", "ScriptSession", "ScriptedModel"]
 
 Json: TypeAlias = "str | float | bool | Sequence[Json] | Mapping[str, Json] | None"
-Answer: TypeAlias = str | Mapping[str, Json] | Mapping[str, object] | Reply
-Entry: TypeAlias = Answer | Exception | Callable[[ModelRequest], Answer]
+ScriptedAnswer: TypeAlias = str | Mapping[str, Json] | Mapping[str, object] | Reply
+Entry: TypeAlias = ScriptedAnswer | Exception | Callable[[ModelRequest], ScriptedAnswer]
 """A script entry: a text, a mapping of fields, a `Reply`, an exception, or a function."""
 
 MARK: Final = "script"
 """The `extra` key that marks a scripted reply, so that a resumed run can count its replies."""
 
-_Item: TypeAlias = ReadyReply | Callable[[ModelRequest], Answer]
+_Item: TypeAlias = ReadyReply | Callable[[ModelRequest], ScriptedAnswer]
 
 
 @final
@@ -183,7 +183,7 @@ class ScriptedModel:
         if isinstance(entry, Exception):
             return ReadyReply((), entry)
         if callable(entry):
-            return cast("Callable[[ModelRequest], Answer]", entry)
+            return cast("Callable[[ModelRequest], ScriptedAnswer]", entry)
         return self._make_ready(entry, place)
 
     def _make_ready(self, entry: object, place: str) -> ReadyReply:

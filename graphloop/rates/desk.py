@@ -2,7 +2,7 @@
 
     a model call: wait in line -> reserve, with all that wait -> wait for the slot -> ask the model
                        |                                                                  |
-                       +-- the slot is far away: `Postponed`      settle the tokens <- reply
+                       +-- the slot is far away: `Postponed`      correct the tokens <- reply
 
 A call without a slot reserves for its whole line, up to `AHEAD_S`. A server's refusal for too many
 requests closes the meters for the whole fleet.
@@ -137,7 +137,7 @@ class RateDesk:
             if want in line.wants:
                 line.wants.remove(want)
 
-    async def settle(self, limits: Rates, tokens: float) -> None:
+    async def correct(self, limits: Rates, tokens: float) -> None:
         """Add tokens to the meters; a negative number takes back what was reserved."""
         if costs := token_costs(limits, tokens):
             await self._change_meters(partial(charged, costs=costs, closed_s=0.0), costs)
@@ -222,7 +222,7 @@ class FleetPace(Struct, frozen=True):
     desk: RateDesk
     limits: Rates
 
-    def below(self, own: FleetPace | None) -> FleetPace:
+    def for_child(self, own: FleetPace | None) -> FleetPace:
         """Return the pace of a child run, which has these limits and its own."""
         return self if own is None else FleetPace(self.desk, {**self.limits, **own.limits})
 
@@ -259,7 +259,7 @@ class _PacedSession(Struct, frozen=True):
                         case _:
                             pass
                     if type(item) is Reply:
-                        tokens = await self._settle(tokens, used or 0)
+                        tokens = await self._correct(tokens, used or 0)
                     yield item
         except ProviderError as error:
             if isinstance(error, RateLimited):
@@ -269,12 +269,12 @@ class _PacedSession(Struct, frozen=True):
         finally:
             # A call that was broken off without a word of its usage keeps its estimate.
             if used is not None:
-                await self._settle(tokens, used)
+                await self._correct(tokens, used)
 
-    async def _settle(self, tokens: int, used: int) -> int:
-        """Settle the estimate with the tokens that were used, and return these."""
+    async def _correct(self, tokens: int, used: int) -> int:
+        """Replace the estimate by the tokens that were used, and return these."""
         if used != tokens:
-            await self.desk.settle(self.limits, used - tokens)
+            await self.desk.correct(self.limits, used - tokens)
         return used
 
 

@@ -38,7 +38,7 @@ from .served import RequestRefused, by_authorization, served_store
 
 __all__ = ["McpServer"]
 
-Answer: TypeAlias = types.CallToolResult | types.InputRequiredResult
+ToolAnswer: TypeAlias = types.CallToolResult | types.InputRequiredResult
 
 LOG: Final = logging.getLogger("graphloop")
 STATUS: Final = "run_status"
@@ -191,7 +191,7 @@ class McpServer:
         del context, params
         return types.ListToolsResult(tools=self._tools)
 
-    async def _call(self, context: Context, params: types.CallToolRequestParams) -> Answer:
+    async def _call(self, context: Context, params: types.CallToolRequestParams) -> ToolAnswer:
         """Answer `tools/call`; what the caller did wrong, or may not do, is an error result."""
         try:
             return await self._answer_request(context, params)
@@ -202,7 +202,7 @@ class McpServer:
 
     async def _answer_request(
         self, context: Context, params: types.CallToolRequestParams
-    ) -> Answer:
+    ) -> ToolAnswer:
         arguments = params.arguments or {}
         request = _Request(context, self._caller(request_headers(context)), params.name)
         if params.name == STATUS:
@@ -233,7 +233,7 @@ class McpServer:
 
     async def _run_until_asked(
         self, request: _Request, agent: Agent[Any, Any], run_id: str, stream: RunStream[Any]
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Drive a run until it is over, or waits for a client that answers by a later call."""
         for _ in range(ROUNDS_MAX):
             result = await self._drive_run(request.context, run_id, stream)

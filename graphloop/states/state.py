@@ -178,38 +178,38 @@ class _Comparison:
         # Keeps the objects, too: a freed object's id could be given to a later object.
         self._seen: dict[tuple[int, int], tuple[object, object]] = {}
 
-    def same(self, left: object, right: object) -> bool:
+    def same(self, first: object, second: object) -> bool:
         """Whether two values have the same type and equal parts."""
-        if left is right:
+        if first is second:
             return True
-        if type(left) is not type(right):
+        if type(first) is not type(second):
             return False
-        if isinstance(left, ATOMS):
-            return left == right or (left != left and right != right)  # noqa: PLR0124 - NaN
-        pair = (id(left), id(right))
+        if isinstance(first, ATOMS):
+            return first == second or (first != first and second != second)  # noqa: PLR0124 - NaN
+        pair = (id(first), id(second))
         if pair in self._seen:
             return True
-        self._seen[pair] = (left, right)
-        same = self._same_parts(left, right)
+        self._seen[pair] = (first, second)
+        same = self._same_parts(first, second)
         if not same:
             del self._seen[pair]
         return same
 
-    def _same_parts(self, left: object, right: object) -> bool:
-        if isinstance(left, set | frozenset):
-            ours, theirs = cast("Set[object]", left), cast("Set[object]", right)
+    def _same_parts(self, first: object, second: object) -> bool:
+        if isinstance(first, set | frozenset):
+            ours, theirs = cast("Set[object]", first), cast("Set[object]", second)
             rest = theirs - ours
             return len(ours) == len(theirs) and all(
                 any(self.same(member, candidate) for candidate in rest) for member in ours - theirs
             )
-        if isinstance(left, dict):
-            mine, its = cast("dict[object, object]", left), cast("dict[object, object]", right)
+        if isinstance(first, dict):
+            mine, its = cast("dict[object, object]", first), cast("dict[object, object]", second)
             if mine.keys() == its.keys():
                 return all(self.same(value, its[key]) for key, value in mine.items())
             return self._in_order(tuple(mine.items()), tuple(its.items()))
-        parts, others = _items_of(left), _items_of(right)
+        parts, others = _items_of(first), _items_of(second)
         if parts is None or others is None:
-            return bool(left == right)
+            return bool(first == second)
         return self._in_order(parts, others)
 
     def _in_order(self, parts: Sequence[object], others: Sequence[object]) -> bool:

@@ -55,11 +55,11 @@ from .run_ids import (
 if TYPE_CHECKING:
     from .diagnosis import (
         REVISION_SHOWN,
-        BegunRuns,
         Need,
         Operated,
         QueueState,
         Survey,
+        UnfinishedRuns,
         WaitingRuns,
         age_text,
         diagnosed,
@@ -80,7 +80,6 @@ __all__ = [
     "SUFFIX",
     "Ask",
     "Backlog",
-    "BegunRuns",
     "Catalog",
     "Change",
     "Closes",
@@ -108,6 +107,7 @@ __all__ = [
     "Store",
     "Submission",
     "Survey",
+    "UnfinishedRuns",
     "WaitingRuns",
     "Wakes",
     "age_text",
@@ -147,7 +147,7 @@ __getattr__ = front_door(
     __name__,
     {
         ".diagnosis": (
-            *("REVISION_SHOWN", "BegunRuns", "Need", "Operated", "QueueState", "Survey"),
+            *("REVISION_SHOWN", "UnfinishedRuns", "Need", "Operated", "QueueState", "Survey"),
             "WaitingRuns",
             *("age_text", "diagnosed", "metrics_text"),
         ),

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 __all__ = [
     "REVISION_SHOWN",
-    "BegunRuns",
     "Need",
     "Operated",
     "QueueState",
     "Survey",
+    "UnfinishedRuns",
     "WaitingRuns",
     "age_text",
     "diagnosed",
@@ -63,7 +63,7 @@ class QueueState(Struct, frozen=True):
     late: int
 
 
-class BegunRuns(Struct, frozen=True):
+class UnfinishedRuns(Struct, frozen=True):
     """The runs of an agent that are not over, and that code of one revision began."""
 
     agent: str
@@ -85,7 +85,7 @@ class Survey(Struct, frozen=True):
         lapsed: the number of drivers that are dead, and whose runs no look has freed yet.
         sizes: maps a word for a size or a count ("bytes", "dead rows") to its number.
         queues: the queues with runs that are not over.
-        begun: the runs that are not over, by agent and revision; without those of no revision.
+        unfinished: the runs that are not over, by agent and revision; without those of no revision.
         served: maps the agents of live workers to the revisions to which these are pinned; ""
             is that of a worker without pins.
     """
@@ -100,7 +100,7 @@ class Survey(Struct, frozen=True):
     lapsed: int
     sizes: Mapping[str, int]
     queues: tuple[QueueState, ...] = ()
-    begun: tuple[BegunRuns, ...] = ()
+    unfinished: tuple[UnfinishedRuns, ...] = ()
     served: Mapping[str, Sequence[str]] = {}
 
 
@@ -174,7 +174,7 @@ def diagnosed(survey: Survey, clock: float) -> Sequence[Need]:
             if survey.now - each.since > WAIT_S_MAX
         ],
         *_run_needs(survey),
-        *[_unserved_need(each) for each in survey.begun if _is_unserved(each, survey)],
+        *[_unserved_need(each) for each in survey.unfinished if _is_unserved(each, survey)],
         *_machine_needs(survey, clock),
     ]
 
@@ -194,16 +194,16 @@ def _untaken_need(waiting: WaitingRuns, survey: Survey) -> Need:
     )
 
 
-def _is_unserved(begun: BegunRuns, survey: Survey) -> bool:
+def _is_unserved(runs: UnfinishedRuns, survey: Survey) -> bool:
     """Whether workers of the agent are there, and each is pinned to other code."""
-    pins = survey.served.get(begun.agent, ())
-    return bool(pins) and not {"", begun.revision} & {*pins}
+    pins = survey.served.get(runs.agent, ())
+    return bool(pins) and not {"", runs.revision} & {*pins}
 
 
-def _unserved_need(begun: BegunRuns) -> Need:
-    runs = "1 run" if begun.runs == 1 else f"{begun.runs} runs"
+def _unserved_need(runs: UnfinishedRuns) -> Need:
+    count = "1 run" if runs.runs == 1 else f"{runs.runs} runs"
     return Need(
-        f"{runs} of {begun.agent!r} began with code of revision {begun.revision[:REVISION_SHOWN]}, "
+        f"{count} of {runs.agent!r} began with code of revision {runs.revision[:REVISION_SHOWN]}, "
         "and each live worker of it is pinned to other code.",
         "start a worker with that code, or one without --pin.",
     )

@@ -57,8 +57,8 @@ async def fork_run(
         for child in known:
             key = child.removeprefix(f"{run_id}/").partition("/")[0]
             if graph is not None and key in children:
-                begun = _number_before_child(graph, events[:at], key)
-                _refuse_approved(child, None, await store.load(child), begun)
+                before_child = _number_before_child(graph, events[:at], key)
+                _refuse_approved(child, None, await store.load(child), before_child)
     await fork(store, run_id, at=at, new_id=copy, children=children)
     if isinstance(store, Catalog) and (target := (await store.record(run_id)).target):
         await store.set_target(copy, target)
@@ -138,7 +138,7 @@ def _number_before_child(graph: NodeGraph[Any], events: Sequence[Event], key: st
 
 
 def _refuse_approved(
-    run_id: str, graph: NodeGraph[Any] | None, events: Sequence[Event], begun: int = 0
+    run_id: str, graph: NodeGraph[Any] | None, events: Sequence[Event], before_child: int = 0
 ) -> None:
     """Raise an error if the copy of a run would act on an approval that the run got.
 
@@ -148,7 +148,7 @@ def _refuse_approved(
         run_id: the id of the run to copy.
         graph: the run's graph; None for a child run, where every approval counts.
         events: the events to copy.
-        begun: for a child run, the forked run's last event before the child started.
+        before_child: for a child run, the forked run's last event before the child started.
     """
     given = {
         at: event.effect
@@ -170,7 +170,7 @@ def _refuse_approved(
             what = f" ({asked.key} {asked.call.name})"
         raise ConfigError(
             f"event {at + 1} of run {run_id!r} approved what the copy would do again{what}. Fix: "
-            f"fork at={begun or at} or before, and the person is asked again; or say "
+            f"fork at={before_child or at} or before, and the person is asked again; or say "
             "share_approvals=True (--share-approvals)."
         )
 

@@ -57,7 +57,7 @@ class JsonlStore:
         self._blobs = BlobFiles(self._directory / BLOBS, fsync=fsync)
         self._beginnings = Beginnings()
         self._known: dict[str, tuple[int, int]] = {}
-        self._begun: set[str] = set()
+        self._with_events: set[str] = set()
         self._claims = Claims()
         self._locks: dict[str, Callable[[], object]] = {}
 
@@ -105,21 +105,23 @@ class JsonlStore:
         """Return all events of the run, in order."""
         events = tuple(self._read(self._path_of(run_id)))
         if not events:
-            raise unknown_run(run_id, self._directory, await self.runs())
+            raise unknown_run(run_id, self._directory)
         return events
 
     async def runs(self) -> Sequence[str]:
         """Return the ids of all runs that have an event, in alphabetical order."""
         # Events are never removed, so a file that has an event need not be opened again.
         names = [name for name in self._file_names() if name.endswith(SUFFIX)]
-        self._begun = {
-            name for name in names if name in self._begun or _has_begun(self._directory / name)
+        self._with_events = {
+            name
+            for name in names
+            if name in self._with_events or _has_events(self._directory / name)
         }
-        return sorted(unquote(name[: -len(SUFFIX)]) for name in self._begun)
+        return sorted(unquote(name[: -len(SUFFIX)]) for name in self._with_events)
 
     async def existing(self, run_ids: Collection[str]) -> Collection[str]:
         """Return those of these runs that have an event."""
-        return [run_id for run_id in run_ids if _has_begun(self._path_of(run_id))]
+        return [run_id for run_id in run_ids if _has_events(self._path_of(run_id))]
 
     async def claim(self, run_id: str) -> None:
         """Claim a run against all other drivers on this machine; the run need not exist yet."""
@@ -221,7 +223,7 @@ def _read_bytes(path: Path) -> bytes:
         raise StoreError(f"cannot read {path}: {error}") from error
 
 
-def _has_begun(path: Path) -> bool:
+def _has_events(path: Path) -> bool:
     """Whether a journal's file has a complete first event.
 
     The file may lack it if the process died during the first append. Only the first line is read,

@@ -75,13 +75,13 @@ def news_key(run_id: str, epoch: int) -> str:
     return f"{NEWS}{run_id}:{epoch}"
 
 
-def tells_parent(left: tuple[RunStatus, object], found: tuple[RunStatus, object]) -> bool:
+def tells_parent(standing: tuple[RunStatus, object], found: tuple[RunStatus, object]) -> bool:
     """Whether the run above has to know how a driver has left a child run.
 
     Args:
-        left: the child's status now, and its questions.
+        standing: the child's status now, and its questions.
         found: the same from before the driver.
     """
-    if left[0] in OVER:
+    if standing[0] in OVER:
         return found[0] not in OVER
-    return left[0] == "parked" and left[1] != found[1]
+    return standing[0] == "parked" and standing[1] != found[1]

@@ -14,7 +14,7 @@ from weakref import ReferenceType, ref
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from ..errors import RunBusy, StoreError, UnknownRun
+from ..errors import RunBusy, StoreError
 from ..events import Event, Started
 from .backlog import (
     PlaceInLine,
@@ -30,7 +30,7 @@ from .backlog import (
 from .base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from .journals import graph_name_of, out_of_order, revision_in
 from .mailbox import is_command, news_key, tells_parent
-from .run_ids import above, is_within, parent_of
+from .run_ids import ancestors_of, is_within, parent_of, unknown_run
 
 __all__ = ["Claims", "MemoryStore", "running_loop"]
 
@@ -217,7 +217,7 @@ class MemoryStore:
                 kept.wake_at = min(kept.deadline, math.inf if wakes is None else wakes)
                 kept.refusals = () if refusal is None else refusals_after(kept.refusals, refusal)
                 if kept.is_placed and tells_parent((status, kept.asks), found):
-                    self._wake_above(run_id, kept.epoch)
+                    self._wake_parent(run_id, kept.epoch)
             if not kept.events:
                 del self._kept[run_id]
         self._claims.give_back(run_id)
@@ -344,9 +344,9 @@ class MemoryStore:
         places = [self._kept[run_id].place for run_id in taken if self._claims.is_live(run_id)]
         return [(place.queue, place.tenant) for place in places]
 
-    def _wake_above(self, run_id: str, epoch: int) -> None:
+    def _wake_parent(self, run_id: str, epoch: int) -> None:
         """Leave news of a child run in the mailbox of the next run above that drivers take."""
-        for parent in above(run_id):
+        for parent in ancestors_of(run_id):
             kept = self._kept.get(parent)
             if kept is not None and self._agent_of(parent):
                 kept.signals[news_key(run_id, epoch)] = "", ""
@@ -395,5 +395,5 @@ class MemoryStore:
     def _run(self, run_id: str) -> _Kept:
         kept = self._kept.get(run_id)
         if kept is None or not kept.events:
-            raise UnknownRun(f"no run {run_id!r} in this store; runs here: {len(self._runs())}.")
+            raise unknown_run(run_id)
         return kept

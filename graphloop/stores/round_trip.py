@@ -15,7 +15,7 @@ from msgspec.json import Decoder, Encoder
 from pydantic.errors import PydanticUserError
 
 from ..errors import ConfigError
-from ..events import Answer, NodeReturned
+from ..events import CallbackAnswer, NodeReturned
 from ..values import evolve
 from .codec import Codec
 
@@ -24,7 +24,7 @@ __all__ = ["check_callback_answer", "check_state"]
 ENCODER: Final = Encoder()
 
 
-def check_callback_answer(answer: object, callback: str) -> Answer:
+def check_callback_answer(answer: object, callback: str) -> CallbackAnswer:
     """Return the answer of a callback unchanged if a journal can hold it, else raise.
 
     A state in the answer is left to `check_state`.
@@ -32,8 +32,8 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
     Raises:
         ConfigError: the value is not an answer, or one of its fields has the wrong type.
     """
-    if not isinstance(answer, Answer):
-        *names, last = [kind.__name__ for kind in get_args(Answer)]
+    if not isinstance(answer, CallbackAnswer):
+        *names, last = [kind.__name__ for kind in get_args(CallbackAnswer)]
         raise ConfigError(
             f"expected callback {callback!r} to return {', '.join(names)} or {last}, "
             f"found {type(answer).__name__}"
@@ -52,8 +52,10 @@ def check_callback_answer(answer: object, callback: str) -> Answer:
 
 
 @lru_cache(maxsize=1)
-def _answer_decoder() -> Decoder[Answer]:
-    return Decoder(Answer)  # Made at first use: it costs more than an import of this module.
+def _answer_decoder() -> Decoder[CallbackAnswer]:
+    return Decoder(
+        CallbackAnswer
+    )  # Made at first use: it costs more than an import of this module.
 
 
 def check_state(state: object, kind: object, made: str, *, kept: bool = False) -> None:

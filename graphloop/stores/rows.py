@@ -22,17 +22,17 @@ from .run_ids import is_within, parent_of
 __all__ = [
     "NAMED_MAX",
     "Addition",
-    "LeftAs",
+    "Standing",
     "addition_of",
     "checked_events",
     "family_of",
     "fenced",
-    "left_as",
     "other_schema",
     "reason_in",
     "records_of",
     "refusals_in",
     "said_before",
+    "standing_of",
     "within_bounds",
 ]
 
@@ -73,7 +73,7 @@ class Addition(Struct, frozen=True, gc=False):
         return self.seq > 1 and not (self.blobs or self.revision)
 
 
-class LeftAs(Struct, frozen=True, gc=False):
+class Standing(Struct, frozen=True, gc=False):
     """The record of a released run: its status, its questions, and the answers that were read.
 
     Attributes:
@@ -93,7 +93,7 @@ class LeftAs(Struct, frozen=True, gc=False):
     ending: str = ""
 
 
-def left_as(  # noqa: PLR0913 - each is a column of the run's row
+def standing_of(  # noqa: PLR0913 - each is a column of the run's row
     status: ReleaseStatus | None,
     asks: Sequence[Ask],
     now: float,
@@ -102,11 +102,11 @@ def left_as(  # noqa: PLR0913 - each is a column of the run's row
     wake_s: float | None,
     refusal: Refusal | None,
     ending: str,
-) -> LeftAs | None:
+) -> Standing | None:
     """Return how a driver leaves a run (see `Leases.release`); None to keep its status."""
     if status is None:
         return None
-    return LeftAs(status, tuple(asks), seen, wake_at(asks, now, wake_s), refusal, ending)
+    return Standing(status, tuple(asks), seen, wake_at(asks, now, wake_s), refusal, ending)
 
 
 def addition_of(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Collection, Container, Sequence
-from pathlib import Path
 from typing import Final
 
 from ..errors import ConfigError, UnknownRun
@@ -15,7 +14,7 @@ from ..node_protocol import control_in
 from .base import Catalog, Lookup, RunRecord, RunStatus, Store
 
 __all__ = [
-    "above",
+    "ancestors_of",
     "check_run_id",
     "has_run",
     "is_within",
@@ -27,9 +26,6 @@ __all__ = [
     "those_within",
     "unknown_run",
 ]
-
-RUNS_TOLD: Final = 10
-"""The maximum number of known runs that the error about an unknown run lists."""
 
 ID_CHARS_MAX: Final = 200
 
@@ -60,7 +56,7 @@ def check_run_id(name: str, run_id: str) -> None:
         )
 
 
-def above(run_id: str) -> tuple[str, ...]:
+def ancestors_of(run_id: str) -> tuple[str, ...]:
     """Return the ids of the runs above a child run, the nearest first; () for a root run."""
     parts = run_id.split("/")
     return tuple(["/".join(parts[:at]) for at in range(len(parts) - 1, 0, -1)])
@@ -88,11 +84,11 @@ def is_within(run_id: str, root: str) -> bool:
     return run_id == root or run_id.startswith(f"{root}/")
 
 
-def unknown_run(run_id: str, place: Path, known: Sequence[str]) -> UnknownRun:
-    """Return the error for an unknown run id, with a list of some known ids."""
-    more = f" … of {len(known)}" if len(known) > RUNS_TOLD else ""
-    told = ", ".join(known[:RUNS_TOLD]) + more
-    return UnknownRun(f"no run {run_id!r} in {place}; runs here: {told or 'none'}")
+def unknown_run(run_id: str, place: object = "this store") -> UnknownRun:
+    """Return the error for an unknown run id."""
+    return UnknownRun(
+        f"no run {run_id!r} in {place}. Fix: give an id that `await store.runs()` returns."
+    )
 
 
 async def has_run(store: Store, run_id: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar, cast, final
 
 from ..effects import AskHuman, CallModel, CheckCalls, Effect, Invoke, StartRun
-from ..events import Answer, CallCheck, RequestYielded, Steered
+from ..events import CallbackAnswer, CallCheck, RequestYielded, Steered
 from ..graph import NodeGraph
 from ..node_protocol import unwrapped
 from ..nodes import Screen, Screened
@@ -87,7 +87,7 @@ class Adversary:
     outer: tuple[tuple[Rule, ...], ...] = ()
     approvals: Mapping[str, bool] = field(default_factory=dict[str, bool])
     _replies: dict[tuple[str, ...], Reply] = field(default_factory=dict[tuple[str, ...], Reply])
-    _answers: dict[str, Answer] = field(default_factory=dict[str, Answer])
+    _answers: dict[str, CallbackAnswer] = field(default_factory=dict[str, CallbackAnswer])
     _kept: dict[int, object] = field(default_factory=dict[int, object])
 
     @property
@@ -159,7 +159,7 @@ class Adversary:
             ended = self._remember(effect, lambda: self.choices.pick(ends))
         return _lower_to_budget(effect.budget, _drawn_or_raise(ended))
 
-    def _draw_answer(self, effect: Invoke) -> Answer:
+    def _draw_answer(self, effect: Invoke) -> CallbackAnswer:
         node, name = self.graph.nodes[self.askers[effect.id]], effect.callback
         known = self._answers.get(name) if self.stubborn else None
         if known is not None:

@@ -176,9 +176,9 @@ class _Ledger:
         """Record the end of a call or the caller's messages from a step's event."""
         pending, self.pending = self.pending, step.run.pending
         match step.event, step.answered:
-            case Cancelled(after_step=False, unbegun=unbegun), _:
+            case Cancelled(after_step=False, unstarted=unstarted), _:
                 for effect in pending.values():
-                    if isinstance(effect, CallTool | StartRun) and effect.id not in unbegun:
+                    if isinstance(effect, CallTool | StartRun) and effect.id not in unstarted:
                         self.ends[effect.key] = _End("unknown")
             case ToolReturned(status=status, content=content), CallTool(key=key, call=call):
                 # For an unknown outcome, the driver or a person writes the text: any text is true.

@@ -12,11 +12,11 @@ from json import dumps
 from types import UnionType
 from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from ..effects import Ask, AskAgent, AskModel, AskPerson, Tell
+from ..effects import AskAgent, AskModel, AskPerson, Request, Tell
 from ..events import (
-    Answer,
     AnswerChecked,
     BranchesJoined,
+    CallbackAnswer,
     Changes,
     ItemsListed,
     NodeReturned,
@@ -24,7 +24,7 @@ from ..events import (
     StopRequested,
 )
 from ..node_protocol import Node, unwrapped
-from ..nodes import Asks, Function, MapOver, Parallel
+from ..nodes import Function, MapOver, Parallel, RequestLimits
 from ..outcomes import Aborted, Failed, Outcome
 from ..values import ToolChoice, UserMessage
 from .choices import Choices
@@ -32,7 +32,7 @@ from .choices import Choices
 __all__ = ["answered_by_a_callback"]
 
 OWN: Final = frozenset({Failed, Aborted})
-JUNK: Final[tuple[Answer, ...]] = (
+JUNK: Final[tuple[CallbackAnswer, ...]] = (
     *(
         NodeReturned("Nowhere"),
         Changes(),
@@ -59,7 +59,9 @@ SAMPLES: Final[Mapping[object, tuple[object, ...]]] = {
 """Sample JSON values for an outcome's fields, by field type; any other type gets a text."""
 
 
-def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Choices) -> Answer:
+def answered_by_a_callback(
+    node: Node[Any, Outcome], callback: str, choices: Choices
+) -> CallbackAnswer:
     """Return a random answer in place of the function that `node` invokes as `callback`.
 
     Raises:
@@ -91,7 +93,7 @@ def answered_by_a_callback(node: Node[Any, Outcome], callback: str, choices: Cho
             )
 
 
-def _of_a_fan_out(node: Node[Any, Outcome], callback: str, choices: Choices) -> Answer:
+def _of_a_fan_out(node: Node[Any, Outcome], callback: str, choices: Choices) -> CallbackAnswer:
     """Return the items of a map, the prompts of a parallel, or the answers joined."""
     inner = [one for one in unwrapped([node]) if isinstance(one, MapOver | Parallel)]
     for one in inner:
@@ -106,7 +108,7 @@ def _of_a_fan_out(node: Node[Any, Outcome], callback: str, choices: Choices) -> 
     return BranchesJoined(choices.pick(("All.", "")))
 
 
-def _draw_request(asks: Asks, choices: Choices) -> Ask:
+def _draw_request(asks: RequestLimits, choices: Choices) -> Request:
     """Return a random request of the kinds in `asks`; the kernel refuses a forbidden request."""
     kinds = sorted(asks.kinds, key=lambda kind: kind.__name__)
     whole = choices.chance(2)

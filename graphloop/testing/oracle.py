@@ -10,7 +10,6 @@ from ..contract import contract_of
 from ..effects import AskHuman, CallModel, CallTool, StartRun
 from ..events import Cancelled, ChildEnded
 from ..graph import NodeGraph
-from ..outcomes import Stop
 from ..proofs import Bound
 from ..replay import journal_happenings
 from ..rules import Monitor, TemporalRule, describe_rule
@@ -40,6 +39,7 @@ def violations(subject: Subject[S], trial: Trial[S], bound: Bound | None) -> Ite
     yield from untrue_additions(trace)
     yield from untrue_requests(subject, trace)
     yield from unexplained(subject, trace)
+    yield from _budget_faults(subject.graph, trace)
     if bound is not None:
         yield from _bound_faults(trace, bound)
     yield from _ending_faults(trial)
@@ -111,9 +111,25 @@ def _owes_an_ending(graph: NodeGraph[S], move: Move[S]) -> bool:
         return False
     if promised.moved(type(move.outcome)) & {"end", "broken"}:
         return True
-    # A stop node with limits (`caps`) ended the run, so the ending must give the reason.
-    bounds = move.node.kind == "stop" and bool(promised.caps)
-    return bounds and isinstance(move.outcome, Stop) and move.target == "END"
+    # A node that ends cycles ended the run, so the ending must give the reason.
+    return type(move.outcome) is promised.once_stopped and move.target == "END"
+
+
+def _budget_faults(graph: NodeGraph[S], trace: Trace[S]) -> Iterator[Violation]:
+    """Yield a violation for the first node that went on against its `Cap.instead`."""
+    for move in trace.moves:
+        promised, run = contract_of(graph.nodes[move.node.name]), move.before
+        if promised is None or move.outcome is None:
+            continue
+        cap = promised.caps.get(type(move.outcome))
+        if cap is None or cap.instead is None:
+            continue
+        spent = run.setup.budget.tripped(run.spent)
+        if spent or run.was_stopped:
+            why = f"the budget is spent ({', '.join(spent)})" if spent else "the run was stopped"
+            text = f"node {move.node.name!r} left by {move.way[1]!r}, although {why}"
+            yield Violation("bound", text, move.number)
+            return
 
 
 def _bound_faults(trace: Trace[S], bound: Bound) -> Iterator[Violation]:

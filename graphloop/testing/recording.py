@@ -104,7 +104,7 @@ class RecordedModel:
     def __init__(self, model: Provider, path: Path, *, appends: bool = False) -> None:
         self.label = model.label
         self._model, self._path = model, path
-        self._begun = [path] if appends else []  # Mutable on purpose: `copy(self)` shares it.
+        self._written = [path] if appends else []  # Mutable on purpose: `copy(self)` shares it.
 
     def accessed(self, **access: object) -> RecordedModel:
         """Return this model with other `timeouts` or `headers`, writing to the same file."""
@@ -123,9 +123,9 @@ class RecordedModel:
     def write(self, request: ModelRequest, reply: Mapping[str, object]) -> None:
         """Append a reply and its request to the file."""
         text = entry_text(request, reply)
-        with self._path.open("a" if self._begun else "w", encoding="utf-8") as file:
-            file.write(text if self._begun else HEAD + text)
-        self._begun.append(self._path)
+        with self._path.open("a" if self._written else "w", encoding="utf-8") as file:
+            file.write(text if self._written else HEAD + text)
+        self._written.append(self._path)
 
 
 @final

@@ -44,7 +44,7 @@ REFUSING: Final = (
 )
 CALLING: Final = (FinishReason.TOOL_CALLS, FinishReason.STOP, FinishReason.STOP_SEQUENCE)
 """The finish reasons that servers give to a reply with tool calls."""
-FREE: Final = (
+UNFORCED: Final = (
     *("done", "one", "some", "stranger", "strange", "storm"),
     *("empty", "paused", "cut", "refused", "listed", "failed"),
     *("one", "one", "some", "done", "listed", "one"),
@@ -64,7 +64,7 @@ def answered_by_a_model(effect: CallModel, choices: Choices) -> Reply:
         Exception: the choices make the request fail.
     """
     forced = effect.request.tool_choice.mode == "tool" and len(effect.request.tools) == 1
-    kind = choices.pick(FORCED if forced else FREE)
+    kind = choices.pick(FORCED if forced else UNFORCED)
     if kind == "failed":
         raise choices.pick(FAILURES)("the adversary")
     parts, finish = _Model(effect, choices).answer(kind)

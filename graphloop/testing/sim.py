@@ -30,7 +30,7 @@ from ..effects import (
 )
 from ..errors import GraphloopError
 from ..events import (
-    Answer,
+    CallbackAnswer,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -103,7 +103,9 @@ class World:
         (CallCheck(),) * len(effect.calls)
     )
     human: Callable[[AskHuman], Approval | None] = lambda _: None
-    callback: Callable[[Invoke], Answer] = lambda effect: _not_in_world("callback", effect.callback)
+    callback: Callable[[Invoke], CallbackAnswer] = lambda effect: _not_in_world(
+        "callback", effect.callback
+    )
     child: Callable[[StartRun], ChildAnswer | None] = lambda effect: _not_in_world(
         "agent", effect.agent
     )
@@ -224,10 +226,12 @@ class _Process(Generic[S]):
     def interrupted(self, event: Queued | Cancelled) -> Event:
         """Return the caller's event at the current time; an immediate stop drops all effects."""
         if isinstance(event, Cancelled) and not event.after_step:
-            unbegun = tuple([wait.id for wait in self._waiting if self._is_surely_unstarted(wait)])
+            unstarted = tuple(
+                [wait.id for wait in self._waiting if self._is_surely_unstarted(wait)]
+            )
             self._waiting.clear()
             self._in_flight.clear()
-            event = evolve(event, unbegun=unbegun)
+            event = evolve(event, unstarted=unstarted)
         return evolve(event, at=self._clock)
 
     def next_event(self) -> Event | None:
@@ -285,7 +289,7 @@ class _Process(Generic[S]):
         self._in_flight = [pair for pair in self._in_flight if pair[1].id != effect_id]
         effect, spent = self._simulation.run.pending[effect_id], Spent()
         if not isinstance(effect, StartRun):
-            return EffectFailed(self._clock, effect_id, Failure("Unwanted", "not needed any more"))
+            return EffectFailed(self._clock, effect_id, Failure("Abandoned", "not needed any more"))
         with suppress(Exception):
             ended = self._world.child(effect) if self._rng.random() < 0.5 else None
             spent = spent if ended is None else ended[2]

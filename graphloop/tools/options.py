@@ -36,7 +36,7 @@ __all__ = [
     "json_of",
     "kind_of",
     "legal_name",
-    "reject_unknown",
+    "refuse_unknown",
     "tool_policy_of",
 ]
 
@@ -234,7 +234,7 @@ def tool_policy_of(
     Raises:
         ToolDefinitionError: an option is unknown, has a wrong value, or would have no effect.
     """
-    reject_unknown(options, place)
+    refuse_unknown(options, place)
     policy = ToolPolicy(**options)
     problems = [*_wrong_values(policy), *_without_effect(policy, kind, execute)]
     for wrong, problem in problems:
@@ -243,7 +243,7 @@ def tool_policy_of(
     return policy
 
 
-def reject_unknown(options: Iterable[str], place: str) -> None:
+def refuse_unknown(options: Iterable[str], place: str) -> None:
     """Refuse unknown option names.
 
     Raises:

@@ -37,7 +37,7 @@ from .options import (
     definition_text,
     json_of,
     kind_of,
-    reject_unknown,
+    refuse_unknown,
     tool_policy_of,
 )
 from .outcome import ToolOutcome, outcome_of_value, rejection
@@ -347,7 +347,7 @@ def tool(
     Raises:
         ToolDefinitionError: the function cannot be described to a model; the message says why.
     """
-    reject_unknown(options, "tool(…)")
+    refuse_unknown(options, "tool(…)")
 
     def define(function: Callable[Q, T]) -> Tool[Q, T]:
         parameters = function_parameters(function, ToolContext)

@@ -87,17 +87,17 @@ class Toolbox:
         same.get = self.get
         return same
 
-    async def withdraw(self, run: Run[Any], unbegun: Container[int]) -> None:
+    async def withdraw(self, run: Run[Any], unstarted: Container[int]) -> None:
         """End what the pending calls of a run have begun elsewhere; a failure is only logged.
 
         Args:
             run: the run, which ends before these calls have results.
-            unbegun: the ids of calls that have not started.
+            unstarted: the ids of calls that have not started.
         """
         calls = [
             effect
             for effect in run.pending.values()
-            if isinstance(effect, CallTool | AskHuman) and effect.id not in unbegun
+            if isinstance(effect, CallTool | AskHuman) and effect.id not in unstarted
         ]
         for call in calls:
             tool = self._tools.get(call.call.name)

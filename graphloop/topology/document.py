@@ -30,8 +30,8 @@ __all__ = [
     "NodeWithGraphs",
     "agents_of",
     "document_of",
-    "documents_below",
     "graphs_run",
+    "nested_documents",
     "rows_with",
     "with_graphs",
 ]
@@ -109,7 +109,7 @@ class Document:
         return len(self.graph.nodes) + sum(inner)
 
 
-def documents_below(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
+def nested_documents(agents: Mapping[str, AgentEntry]) -> Iterator[Document]:
     """Yield the documents of these agents, and of the agents nested in these documents, once."""
     seen: set[int] = set()
     todo = list(agents.values())

@@ -20,7 +20,7 @@ from ..policy import NARROWER, Rule, shadowed, unmatched
 from ..rules import Rules, TemporalRule, resolve_words, spelled_tools
 from ..tools import legal_name
 from .diagnostics import Diagnostics
-from .document import AnyNode, Document, documents_below, graphs_run
+from .document import AnyNode, Document, graphs_run, nested_documents
 from .registration import Registry
 from .servers import served_tools
 from .tree import Mark, Value, value_at
@@ -44,7 +44,7 @@ def known_tools(document: Document, registry: Registry) -> tuple[str, ...] | Non
 def _brought_tools(document: Document, registry: Registry) -> dict[str, None]:
     """Return the tool names of a file and of its agents as the ordered keys of a dict."""
     tools: dict[str, None] = {}
-    for part in (document, *documents_below(document.agents)):
+    for part in (document, *nested_documents(document.agents)):
         tools |= dict.fromkeys(part.tools)
         for name in part.tools:
             # A registered tool that is an agent has tools of its own.
@@ -121,7 +121,7 @@ def note_gate_rules(
 
     A gate's rules also apply to child runs, so a rule may name a tool of an agent.
     """
-    tools = _callable_below(document, registry)
+    tools = _callable_tools(document, registry)
     if tools is None:
         return
     for gate in [node for node in document.graph.nodes.values() if isinstance(node, Gate)]:
@@ -142,12 +142,12 @@ def note_gate_rules(
                 )
 
 
-def _callable_below(document: Document, registry: Registry) -> Collection[str] | None:
+def _callable_tools(document: Document, registry: Registry) -> Collection[str] | None:
     """Return the tools that a run or its child runs can call; None if they are unknown."""
     if not document.tools:
         return None
     tools = {**_brought_tools(document, registry), **dict.fromkeys(document.agents)}
-    for part in (document, *documents_below(document.agents)):
+    for part in (document, *nested_documents(document.agents)):
         if any(entry.document is None for entry in part.agents.values()):
             return None
         for name, graph in graphs_run(part.graph.nodes.values()).items():

@@ -122,9 +122,9 @@ def _boxes_of(graph: NodeGraph[S], groups: Sequence[Group]) -> Iterator[Box]:
         if len(group) == 1 or (first.kind == "graph" and kinds <= {"graph", "append"}):
             yield Box(first.name, first.kind, group)
         elif len(kinds) == 1:
-            yield Box(_free_name(first.kind, taken), first.kind, group)
+            yield Box(_unused_name(first.kind, taken), first.kind, group)
         else:
-            yield Box(_free_name(f"{_entry_node(graph, group)} loop", taken), "loop", group)
+            yield Box(_unused_name(f"{_entry_node(graph, group)} loop", taken), "loop", group)
 
 
 def _entry_node(graph: NodeGraph[S], group: Group) -> str:
@@ -133,7 +133,7 @@ def _entry_node(graph: NodeGraph[S], group: Group) -> str:
     return next((name for name in group if name in into), group[0])
 
 
-def _free_name(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, taken: set[str]) -> str:
     """Return `name`, with a number if it is in `taken`, and add the result to `taken`."""
     names = (name if number == 1 else f"{name} {number}" for number in count(1))
     free = next(candidate for candidate in names if candidate not in taken)

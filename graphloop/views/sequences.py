@@ -23,8 +23,8 @@ from ..effects import (
     ToolQuestion,
 )
 from ..events import (
-    Answer,
     AnswerChecked,
+    CallbackAnswer,
     CallbackReturned,
     Cancelled,
     ChildEnded,
@@ -188,7 +188,7 @@ def _event_words(event: Event) -> str:  # noqa: C901, PLR0911 - one for each eve
             return type(event).__name__
 
 
-def _answer_text(answer: Answer) -> str:
+def _answer_text(answer: CallbackAnswer) -> str:
     match answer:
         case NodeReturned(outcome=outcome):
             return outcome

@@ -12,7 +12,7 @@ import pytest
 from graphloop import END, Agent, AgentTool, EndReason, Graph, RunResult, Tool, approve, decline
 from graphloop.agent.runs import Runs
 from graphloop.errors import ConfigError, RunFailed, ToolDefinitionError
-from graphloop.events import Answer, BranchesJoined, ChildEnded, EffectFailed
+from graphloop.events import BranchesJoined, CallbackAnswer, ChildEnded, EffectFailed
 from graphloop.graph import Edges
 from graphloop.nodes import (
     Append,
@@ -448,7 +448,7 @@ def test_agents_answer_together_in_the_order_of_the_table() -> None:
 def test_a_function_of_the_user_s_may_join_the_answers() -> None:
     """It finds them in the turn, in the order of the branches."""
 
-    async def longest(run: Run[None]) -> Answer:
+    async def longest(run: Run[None]) -> CallbackAnswer:
         return BranchesJoined(max((one.content for one in run.turn.branches), key=len))
 
     graph = fanned("a", "b", callback="longest")

@@ -15,7 +15,7 @@ from graphloop.tools.outcome import ToolOutcome
 from graphloop.values import FinishReason, OpaquePart
 from tests.strategies import Adversary, adversaries, call, loop, reply
 
-ASKS_MAX = 1 + RETRIES_MAX
+REQUESTS_MAX = 1 + RETRIES_MAX
 """How often one turn may ask the model."""
 
 CUT = reply(call(arguments='{"x": '), finish=FinishReason.LENGTH)
@@ -62,7 +62,7 @@ def test_no_model_gets_more_turns_than_it_was_given(
 
     run = simulation.run
     assert max_steps >= len(run.record.steps)
-    assert max_steps * ASKS_MAX >= model_calls(simulation)
+    assert max_steps * REQUESTS_MAX >= model_calls(simulation)
     assert model_calls(simulation) == run.spent.model_calls
     assert all(max_consecutive_tool_errors >= count for count in run.counters.tool_errors.values())
     assert max_pauses + 1 >= pauses_in_a_row(simulation)

@@ -206,6 +206,8 @@ PLANTED: Final[tuple[tuple[str, type[Any], Callable[[Contract], Contract]], ...]
     ("caps", StopCheck, wrong(caps={Go: Cap(0, counts=frozenset({"turn"}))})),
     ("caps", Execute, wrong(caps={Held: Cap(0, resets=frozenset({"turn"}))})),
     ("caps", Function, wrong(caps={Again: Cap(0)})),
+    ("instead", Append, wrong(caps={AnsweredCalls: Cap(99, instead=Aborted)})),
+    ("instead", Gate, wrong(caps={Settled: Cap(99, instead=Aborted)})),
     ("functions", Function, wrong(functions=())),
     ("functions", Verify, wrong(functions=())),
 )
@@ -254,5 +256,5 @@ def test_every_term_of_a_contract_is_watched_or_said_not_to_be() -> None:
     """A term that comes later must not go unwatched."""
     planted = {word for word, _, _ in PLANTED}
 
-    assert WORDS | MOVES | {"keeps", "takes_up"} == planted | BY_WORD_ONLY
+    assert WORDS | MOVES | {"keeps", "takes_up", "instead"} == planted | BY_WORD_ONLY
     assert set(Contract.__dataclass_fields__) == WORDS | UNSEEN

@@ -111,7 +111,7 @@ def test_no_table_starts_a_call_again_that_may_have_started() -> None:
     taken = step(graph, taken.run, ToolReturned(1.0, first.id, "fine"))
     assert ["c0.5"] == calls_in(taken.effects)
 
-    stopped = step(graph, taken.run, Cancelled(2.0, unbegun=(second.id,)))
+    stopped = step(graph, taken.run, Cancelled(2.0, unstarted=(second.id,)))
 
     assert ((), True) == (stopped.effects, stopped.run.ended)
     expected = ["ok", "not_run", *["unknown"] * 4, "not_run"]
@@ -205,8 +205,8 @@ def stops(run: Run[Any], rng: Random) -> Iterator[Cancelled]:
     """Yield stops of a run: all of its effects have started, none has, or some."""
     calls = [at for at, one in run.pending.items() if isinstance(one, CallTool | StartRun)]
     some = tuple([at for at in calls if rng.random() < 0.5])
-    for unbegun in dict.fromkeys(((), tuple(calls), some)):
-        yield Cancelled(run.at, "enough", unbegun=unbegun, timeout=rng.random() < 0.2)
+    for unstarted in dict.fromkeys(((), tuple(calls), some)):
+        yield Cancelled(run.at, "enough", unstarted=unstarted, timeout=rng.random() < 0.2)
 
 
 def started_by(run: Run[Any], stop: Cancelled) -> set[str]:
@@ -214,7 +214,7 @@ def started_by(run: Run[Any], stop: Cancelled) -> set[str]:
     return {
         one.key
         for at, one in run.pending.items()
-        if at not in stop.unbegun and isinstance(one, CallTool | StartRun)
+        if at not in stop.unstarted and isinstance(one, CallTool | StartRun)
         if run.turn.has_call(one.key)
     }
 

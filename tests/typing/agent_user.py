@@ -51,7 +51,7 @@ from graphloop import (
     tool,
 )
 from graphloop.driver.ports import Callback
-from graphloop.events import Answer, Changes
+from graphloop.events import CallbackAnswer, Changes
 from graphloop.graph import NodeGraph
 from graphloop.limits import stop
 from graphloop.limits.stop import StopInfo
@@ -321,7 +321,7 @@ loop: Graph[None] = Graph(
 essay: Graph[Essay] = Graph("essay", start, {start: {...: END}}, state_type=Essay)
 
 
-async def think(run: Run[Essay]) -> Answer:
+async def think(run: Run[Essay]) -> CallbackAnswer:
     assert_type(run.state, Essay)
     return Changes()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import assert_type
 
 from graphloop import END, Agent, Edges, Graph, NodeContext, RunResult, node
-from graphloop.effects import Answer, AskModel, AskPerson
+from graphloop.effects import AskModel, AskPerson, RequestAnswer
 from graphloop.nodes import Append, Child, PrepareStep
 from graphloop.outcomes import Answered, Outcome, Ready
 from graphloop.own_nodes import (
@@ -127,7 +127,7 @@ def revise(ticket: Ticket) -> Asking[tuple[Billing | Technical, Ticket]]:
 
 
 @node
-def models_only(ticket: Ticket) -> Generator[AskModel, Answer, Billing | Unclear]:
+def models_only(ticket: Ticket) -> Generator[AskModel, RequestAnswer, Billing | Unclear]:
     reply = yield from ask_model(ticket.text)
     return Unclear() if reply.message.is_blank else Billing()
 
@@ -263,7 +263,7 @@ def no_from(ticket: Ticket) -> Asking[Billing]:
 
 
 @node
-def people_only(ticket: Ticket) -> Generator[AskPerson, Answer, Billing]:
+def people_only(ticket: Ticket) -> Generator[AskPerson, RequestAnswer, Billing]:
     yield from ask_model(ticket.text)  # type: ignore[misc]  # pyright: ignore[reportReturnType]
     return Billing()
 

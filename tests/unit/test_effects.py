@@ -7,7 +7,7 @@ from typing import get_args
 from hypothesis import given
 from msgspec.json import decode, encode
 
-from graphloop.effects import ASKS, Ask, Effect
+from graphloop.effects import REQUESTS, Effect, Request
 from graphloop.step import ANSWERS
 from tests.strategies import asks
 
@@ -21,12 +21,12 @@ def test_every_effect_has_an_id_and_an_answer() -> None:
 
 
 @given(asks)
-def test_an_ask_comes_back_from_a_journal_as_it_was(ask: Ask) -> None:
+def test_an_ask_comes_back_from_a_journal_as_it_was(ask: Request) -> None:
     """A generator that is run again is held to it, field by field."""
-    assert ask == decode(encode(ask), type=Ask)
+    assert ask == decode(encode(ask), type=Request)
 
 
 def test_every_kind_of_ask_is_known_by_its_name() -> None:
     """What can be asked is closed, and there is no tool among it."""
-    assert ASKS == set(get_args(Ask))
-    assert ["agent", "model", "person", "tell"] == sorted(one.kind for one in ASKS)
+    assert REQUESTS == set(get_args(Request))
+    assert ["agent", "model", "person", "tell"] == sorted(one.kind for one in REQUESTS)

@@ -46,7 +46,7 @@ def results(turn: Turn, stop: Cancelled, *pending: Effect) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("turn", "unbegun", "pending", "expected"),
+    ("turn", "unstarted", "pending", "expected"),
     [
         (TURN, (), (CHILD, TOOL), ["ok", "unknown", "unknown", ""]),
         (TURN, (4,), (CHILD, TOOL), ["ok", "", "unknown", ""]),
@@ -61,10 +61,10 @@ def results(turn: Turn, stop: Cancelled, *pending: Effect) -> list[str]:
     ],
 )
 def test_a_call_that_may_have_run_has_a_result_in_a_stopped_run(
-    turn: Turn, unbegun: tuple[int, ...], pending: tuple[Effect, ...], expected: list[str]
+    turn: Turn, unstarted: tuple[int, ...], pending: tuple[Effect, ...], expected: list[str]
 ) -> None:
     """What surely has not started is left for whoever says why."""
-    assert expected == results(turn, Cancelled(1.0, unbegun=unbegun), *pending)
+    assert expected == results(turn, Cancelled(1.0, unstarted=unstarted), *pending)
 
 
 def test_an_agent_that_was_stopped_is_told_apart_from_a_tool() -> None:

@@ -35,7 +35,7 @@ from graphloop.nodes import StopCheck
 from graphloop.outcomes import Aborted, Done, Go, Outcome, Stop
 from graphloop.run import Ending, EndReason, Run, evolve
 from graphloop.spending import Spent
-from graphloop.step import SETTLE_MAX, Step, begin, step
+from graphloop.step import TRANSITIONS_MAX, Step, begin, step
 from graphloop.turn import Turn
 from graphloop.values import ToolResult, Usage, UserMessage
 from tests.graphs import Place
@@ -140,7 +140,7 @@ def test_a_cycle_that_never_waits_is_found() -> None:
     place = Place("round", frozenset({Go}))
     circle = NodeGraph[None]("g", place, {place: {Go: place}})
 
-    with pytest.raises(GraphError, match=f"within {SETTLE_MAX} transitions"):
+    with pytest.raises(GraphError, match=f"within {TRANSITIONS_MAX} transitions"):
         begin(circle, STARTED, None)
 
 
@@ -481,7 +481,7 @@ def test_what_children_and_failures_have_used_is_the_run_s(
         ("c0.2", ChildEnded(10.0, 4, "no", "error"), 1),
         ("c0.2", EffectFailed(10.0, 4, Failure("E", "m")), 1),
         ("c0.2", Cancelled(10.0, spent=Spent(agent_calls=5)), 6),
-        ("c0.2", Cancelled(10.0, unbegun=(4,)), 0),
+        ("c0.2", Cancelled(10.0, unstarted=(4,)), 0),
         ("node.4", ChildEnded(10.0, 4, "42", spent=Spent(agent_calls=5)), 5),
         ("node.4", Cancelled(10.0), 0),
         ("c0.9", ChildEnded(10.0, 4, "42"), 0),
@@ -503,8 +503,8 @@ def test_a_child_run_that_a_call_has_begun_is_counted(
     [
         (Cancelled(10.0), 2),
         (Cancelled(10.0, spent=Spent(tool_calls=5)), 7),
-        (Cancelled(10.0, unbegun=(6,)), 1),
-        (Cancelled(10.0, unbegun=(6, CLIENT.id)), 0),
+        (Cancelled(10.0, unstarted=(6,)), 1),
+        (Cancelled(10.0, unstarted=(6, CLIENT.id)), 0),
     ],
 )
 def test_a_tool_that_had_begun_has_run_or_may_have(event: Event, expected: int) -> None:

@@ -26,7 +26,7 @@ from ...stores import MemoryStore, Store, check_run_id
 from ...values import Message
 from ..inherited_limits import inherited_rules
 from ..inputs import ChatInput
-from ..options import reject_unknown_options
+from ..options import refuse_unknown_options
 from ..result import OutputT_co, RunHandle, RunResult
 from ..resumption import waiting
 from ..runs import Questions, StoreInput
@@ -83,7 +83,7 @@ class Chat(Generic[DepsT_contra, OutputT_co]):
     """
 
     def __init__(self, terms: RunTerms[None], chat_id: str | None, options: ChatOptions) -> None:
-        reject_unknown_options(options, ChatOptions, "a chat")
+        refuse_unknown_options(options, ChatOptions, "a chat")
         store = options.get("store")
         if chat_id is not None:
             _check_id(chat_id)

@@ -31,7 +31,7 @@ from ..inputs import (
     messages_of,
     refuse_blank,
 )
-from ..options import reject_unknown_options
+from ..options import refuse_unknown_options
 from ..result import RunHandle
 from ..resumption import waiting
 from ..start_and_resume import for_call, resume_run, start_run
@@ -104,7 +104,7 @@ class Asking(Struct, frozen=True):
                 or the budget is spent. Nothing was asked.
             Exception: the unfinished run was interrupted again; its failure is raised.
         """
-        reject_unknown_options(asking, ChatInput, "a question of a chat")
+        refuse_unknown_options(asking, ChatInput, "a question of a chat")
         if prompt is None:
             if last is None:
                 raise ConfigError(f"{self.chain.title}: expected its first question, found none.")

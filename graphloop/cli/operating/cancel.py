@@ -18,10 +18,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ...workers import Client
 from ..errors import Status
 from ..options import RunId, StorePath
-from ..stored import find_run, opened
+from ..stored import reached
 
 __all__ = ["cancel_command"]
 
@@ -37,8 +36,7 @@ def cancel_command(run: RunId, *, reason: Reason = "", store: StorePath = None) 
 
 
 async def _cancel(run: str, where: str | None, reason: str) -> str:
-    async with opened(where) as store:
-        run_id = await find_run(store, run, str(where))
-        posted = await Client(store).cancel(run_id, reason)
+    async with reached(run, where) as (client, run_id):
+        posted = await client.cancel(run_id, reason)
     told = "is told" if posted == "accepted" else "was told before"
     return f"run {run_id} {told} to end"

@@ -17,10 +17,9 @@ from typing import Annotated, TypeAlias
 
 import typer
 
-from ...workers import Client
 from ..errors import Status
 from ..options import RunId, StorePath
-from ..stored import find_run, opened
+from ..stored import reached
 
 __all__ = ["steer_command"]
 
@@ -39,7 +38,6 @@ def steer_command(
 
 
 async def _steer(run: str, message: str, where: str | None, *, follow_up: bool) -> str:
-    async with opened(where) as store:
-        run_id, client = await find_run(store, run, str(where)), Client(store)
+    async with reached(run, where) as (client, run_id):
         await (client.follow_up if follow_up else client.steer)(run_id, message)
     return f"run {run_id} has the message"

@@ -26,13 +26,13 @@ from typing import Any, Final, final
 from msgspec import Struct
 from msgspec.json import encode
 
-from ...errors import StoreError, UnknownRun
+from ...errors import StoreError
 from ..backlog import QueueLimits, Submission, refusals_after
 from ..base import Posted, RunStatus
 from ..mailbox import news_key, tells_parent
 from ..memory import Claims
-from ..rows import LeftAs, fenced, refusals_in, said_before
-from ..run_ids import above
+from ..rows import Standing, fenced, refusals_in, said_before
+from ..run_ids import ancestors_of, unknown_run
 from .jobs import Asking
 from .link import SqlLink
 
@@ -102,7 +102,7 @@ class LapsedClaim(Struct, frozen=True, gc=False):
     """
 
     held: HeldRun
-    standing: LeftAs | None = None
+    standing: Standing | None = None
 
 
 @final
@@ -118,7 +118,7 @@ class Holder:
         is_registered: whether the table `worker` has had a row with this name.
         held: maps the id of a claimed run to its claim. A lost claim stays here, so that an append
             under it is refused.
-        left: maps a run id to a claim whose release could not be written yet.
+        lapsed: maps a run id to a claim whose release could not be written yet.
         claims: the claims of the drivers within this process.
         serves: maps the agents of this process's workers to the revisions of their pins.
     """
@@ -127,7 +127,7 @@ class Holder:
         self.lease_s = lease_s
         self.clock = clock
         self.held: dict[str, HeldRun] = {}
-        self.left: dict[str, LapsedClaim] = {}
+        self.lapsed: dict[str, LapsedClaim] = {}
         self.claims = Claims()
         self.serves: dict[str, str] = {}
         self.name = ""
@@ -138,18 +138,18 @@ class Holder:
         self.name = f"{socket.gethostname()}, pid {os.getpid()}, store {uuid.uuid4().hex[:12]}"
         self.is_registered = False
 
-    def leave(self, run_id: str, standing: LeftAs | None) -> None:
-        """Move a run's claim to `left`, because its release could not be written."""
+    def leave(self, run_id: str, standing: Standing | None) -> None:
+        """Move a run's claim to `lapsed`, because its release could not be written."""
         if (held := self.held.pop(run_id, None)) is not None:
-            self.left[run_id] = LapsedClaim(held, standing)
+            self.lapsed[run_id] = LapsedClaim(held, standing)
 
-    def forget(self, run_id: str, left: LapsedClaim) -> None:
-        """Remove the claim `left` after its release was written, unless a newer one replaced it."""
-        if self.left.get(run_id) is left:
-            del self.left[run_id]
+    def forget(self, run_id: str, lapsed: LapsedClaim) -> None:
+        """Remove a claim after its release was written, unless a newer one replaced it."""
+        if self.lapsed.get(run_id) is lapsed:
+            del self.lapsed[run_id]
 
 
-def release(link: SqlLink, holder: Holder, run_id: str, standing: LeftAs | None) -> Asking[None]:
+def release(link: SqlLink, holder: Holder, run_id: str, standing: Standing | None) -> Asking[None]:
     """End the holder's claim, and store the status unless it is None.
 
     Raises:
@@ -168,19 +168,19 @@ def release(link: SqlLink, holder: Holder, run_id: str, standing: LeftAs | None)
         raise fenced(run_id, owner, epoch, held.epoch)
 
 
-def give_back(link: SqlLink, holder: Holder, run_id: str, left: LapsedClaim) -> Asking[bool]:
+def give_back(link: SqlLink, holder: Holder, run_id: str, lapsed: LapsedClaim) -> Asking[bool]:
     """End a claim, and store its status; change nothing, and return False, if it is lost.
 
     A run without events is deleted. A parked run with an unread signal becomes ready. The end of a
     child run that workers take, and its questions, wake the run above. For a run without one, this
     is one statement, unless the run is blocked.
     """
-    mine = {"run_id": run_id, "owner": holder.name, "epoch": left.held.epoch}
-    if (standing := left.standing) is None:
+    mine = {"run_id": run_id, "owner": holder.name, "epoch": lapsed.held.epoch}
+    if (standing := lapsed.standing) is None:
         answer = link.ask(ABANDON, **mine)
         yield
         return _is_ended(link, run_id, answer.fetchone())
-    run_ids, asks, told = above(run_id), encode(standing.asks).decode(), standing.refusal
+    run_ids, asks, told = ancestors_of(run_id), encode(standing.asks).decode(), standing.refusal
     found: tuple[str, RunStatus, str, str] = "", "ready", "[]", "[]"
     if run_ids or told is not None:
         rows = link.ask(FAMILY, run_ids=[run_id, *run_ids]).fetchall()
@@ -202,7 +202,7 @@ def give_back(link: SqlLink, holder: Holder, run_id: str, left: LapsedClaim) -> 
     yield
     row = answer.fetchone()
     if row is not None and agent and tells_parent((standing.status, asks), (status, asked)):
-        news = news_key(run_id, left.held.epoch)
+        news = news_key(run_id, lapsed.held.epoch)
         link.ask(NEWS, run_ids=[*run_ids], key=news, signal_id="", data="")
     return _is_ended(link, run_id, row)
 
@@ -229,7 +229,7 @@ def post(link: SqlLink, run_id: str, key: str, signal_id: str, data: str) -> Ask
         **given,
     ).fetchone()
     if row is None:
-        raise _unknown_run(run_id)
+        raise unknown_run(run_id)
     return said_before(row[0], signal_id)
 
 
@@ -238,7 +238,7 @@ def place_run(link: SqlLink, run_id: str) -> None:
     if not link.ask(PLACE, root=run_id.partition("/")[0], run_id=run_id).rowcount:
         known = "SELECT number FROM run WHERE run_id = :run_id AND begun"
         if link.ask(known, run_id=run_id).fetchone() is None:
-            raise _unknown_run(run_id)
+            raise unknown_run(run_id)
 
 
 def give_place(link: SqlLink, number: int, place: Submission) -> None:
@@ -258,7 +258,7 @@ def note_target(link: SqlLink, run_id: str, target: str) -> None:
     """Store the target of `graphloop run` that started the run."""
     known = "UPDATE run SET target = :target WHERE run_id = :run_id AND begun"
     if not link.ask(known, target=target, run_id=run_id).rowcount:
-        raise _unknown_run(run_id)
+        raise unknown_run(run_id)
 
 
 def note_queues(link: SqlLink, queues: Mapping[str, QueueLimits]) -> None:
@@ -282,7 +282,3 @@ def forget_refusals(link: SqlLink, revisions: Collection[str]) -> None:
             "AND strpos(refusals, :revision) > 0",
             revision=revision,
         )
-
-
-def _unknown_run(run_id: str) -> UnknownRun:
-    return UnknownRun(f"no run {run_id!r} in this store")

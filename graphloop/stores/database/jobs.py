@@ -1,8 +1,8 @@
 """Jobs: the work that tasks queue for a store's writing thread, and its results.
 
-A job of one statement is a generator (`Asking`). It sends the statement, yields, and reads the
-answer when it goes on. So a thread may send the statements of many jobs before it waits for the
-first answer.
+The work of a job is a function, or a `Statement`: a generator that sends one statement, yields, and
+reads the answer when it goes on. So a thread may send the statements of many jobs before it waits
+for the first answer.
 """
 
 from __future__ import annotations
@@ -13,12 +13,45 @@ from typing import Any, Generic, TypeAlias, TypeVar, final
 
 from ...errors import StoreError
 
-__all__ = ["Asking", "Job", "at_once", "later", "settle"]
+__all__ = ["Asking", "Job", "Statement", "Work", "at_once", "deliver", "later"]
 
 L = TypeVar("L")
 T = TypeVar("T")
 
 Asking: TypeAlias = Generator[None, None, T]
+
+
+@final
+class Statement(Generic[L, T]):
+    """Work of one statement, which the writing thread may send before it reads other answers.
+
+    Args:
+        asks: sends the statement, yields, and returns the result. If it needs more statements, it
+            opens a transaction itself.
+    """
+
+    def __init__(self, asks: Callable[[L], Asking[T]]) -> None:
+        self._asks = asks
+        self._asking: Asking[T] | None = None
+
+    def __call__(self, link: L) -> T:
+        """Send the statement, and return the result."""
+        self.send(link)
+        return self.receive()
+
+    def send(self, link: L) -> None:
+        """Send the statement."""
+        self._asking = self._asks(link)
+        next(self._asking)
+
+    def receive(self) -> T:
+        """Read the answer to the statement that was sent, and return the result."""
+        assert self._asking is not None, "the statement was sent"
+        return at_once(self._asking)
+
+
+Work: TypeAlias = Callable[[L], T] | Statement[L, T]
+"""The work of a job; a function has a transaction that the writing thread begins and ends."""
 
 
 @final
@@ -28,64 +61,41 @@ class Job(Generic[L, T]):
     The work is done even if the caller is cancelled. A job without work waits for the disk only.
 
     Args:
-        work: does it, with a connection, in a transaction that the writing thread begins and ends.
+        work: does it, with a connection.
         committed: is called in the writing thread with the result, before any later job.
         failed: is called there with the error.
         future: the future of the caller; None if no caller waits.
         run_id: the run whose row the work locks.
-        asks: does the work of a job of one statement, in place of `work`; if it needs more, it
-            opens a transaction itself.
     """
 
     def __init__(
         self,
-        work: Callable[[L], T] | None = None,
+        work: Work[L, T] | None = None,
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
         future: asyncio.Future[T] | None = None,
         *,
         run_id: str = "",
-        asks: Callable[[L], Asking[T]] | None = None,
     ) -> None:
+        self._work: Callable[[L], T] | None = work
+        self.statement: Statement[L, T] | None = work if isinstance(work, Statement) else None
         self.loop = None if future is None else future.get_loop()
         self.run_id = run_id
         self.is_over = False
-        self._work = work
-        self._asks = asks
-        self._asking: Asking[T] | None = None
         self._committed = committed
         self._failed = failed
         self._future = future
         self._outcome: tuple[T] | Exception = StoreError("nothing was written")
 
     @property
-    def is_single(self) -> bool:
-        """Whether the job is one statement."""
-        return self._asks is not None
-
-    @property
     def is_written(self) -> bool:
         """Whether the work was done by the caller, who waits for the disk only."""
-        return self._work is None and self._asks is None
+        return self._work is None
 
     def do(self, link: L) -> None:
         """Do the work, and keep its result."""
-        if self._work is None:
-            self.send(link)
-            self.receive()
-        else:
-            self.keep(self._work(link))
-
-    def send(self, link: L) -> None:
-        """Send the statement of a job of one."""
-        assert self._asks is not None, "a job has work, or it asks"
-        self._asking = self._asks(link)
-        next(self._asking)
-
-    def receive(self) -> None:
-        """Read the answer to the statement that was sent, and keep the result."""
-        assert self._asking is not None, "the statement was sent"
-        self.keep(at_once(self._asking))
+        assert self._work is not None, "the caller has not written"
+        self.keep(self._work(link))
 
     def keep(self, result: T) -> None:
         """Keep the result of the work, which may have been done together with that of others."""
@@ -104,7 +114,7 @@ class Job(Generic[L, T]):
         elif self._committed is not None:
             self._committed(self._outcome[0])
 
-    def settle(self) -> None:
+    def deliver(self) -> None:
         """Set the result or the error of the caller's future; runs in the caller's event loop."""
         if self._future is None or self._future.done():
             return
@@ -130,7 +140,7 @@ def later(work: Callable[[], T]) -> Asking[T]:
     return work()
 
 
-def settle(jobs: Iterable[Job[Any, Any]]) -> None:
+def deliver(jobs: Iterable[Job[Any, Any]]) -> None:
     """Schedule the results of jobs on their callers' loops, with one callback for each loop."""
     by_loop: dict[asyncio.AbstractEventLoop, list[Job[Any, Any]]] = {}
     for job in jobs:
@@ -138,11 +148,11 @@ def settle(jobs: Iterable[Job[Any, Any]]) -> None:
             by_loop.setdefault(job.loop, []).append(job)
     for loop, waiting in by_loop.items():
         try:
-            loop.call_soon_threadsafe(_settle_here, waiting)
+            loop.call_soon_threadsafe(_deliver_here, waiting)
         except RuntimeError:
             continue  # A closed loop raises this error, and has no caller that waits.
 
 
-def _settle_here(jobs: Iterable[Job[Any, Any]]) -> None:
+def _deliver_here(jobs: Iterable[Job[Any, Any]]) -> None:
     for job in jobs:
-        job.settle()
+        job.deliver()

@@ -12,11 +12,11 @@ from typing import Final
 
 from msgspec.json import Decoder
 
-from ...errors import UnknownRun
 from ..base import RunRecord, RunStatus
-from ..diagnosis import BegunRuns, QueueState, Survey, WaitingRuns
+from ..diagnosis import QueueState, Survey, UnfinishedRuns, WaitingRuns
 from ..mailbox import COMMANDS_FROM, COMMANDS_UPTO
 from ..rows import NAMED_MAX, reason_in, records_of, within_bounds
+from ..run_ids import unknown_run
 from .link import SqlLink
 
 __all__ = [
@@ -43,7 +43,7 @@ NUMBERS_OF_ALL: Final = (
     "ORDER BY number LIMIT :limit"
 )
 # The order is that of the index: a rare status is found without a look at the others.
-NUMBERS_LEFT: Final = (
+NUMBERS_UNOWNED: Final = (
     "SELECT number FROM run WHERE status = :status AND owner IS NULL AND begun "
     f"AND number > :after {OF_GRAPH} ORDER BY status, number LIMIT :limit"
 )
@@ -66,7 +66,7 @@ QUEUES: Final = (
     f"{SINCE} FILTER (WHERE {WAITS}), count(*) FILTER (WHERE deadline <= now_s()) "
     f"FROM known WHERE {IS_OPEN} GROUP BY queue ORDER BY queue"
 )
-BEGUN: Final = (
+UNFINISHED: Final = (
     f"SELECT agent, revision, count(*) FROM known WHERE {IS_OPEN} AND revision <> '' "
     "GROUP BY agent, revision ORDER BY agent, revision"
 )
@@ -152,14 +152,14 @@ def page_of(
         known = "SELECT number FROM run WHERE run_id = :run_id AND begun"
         row = link.ask(known, run_id=after).fetchone()
     if row is None:
-        raise UnknownRun(f"no run {after!r} in this store: expected the last run of a page.")
+        raise unknown_run(after)
     given = {"after": row[0], "graph": None if graph is None else link.name_of(graph)}
     if statuses:
         rows = link.ask(NUMBERS_OWNED, statuses=[*statuses], **given).fetchall()
     else:
         rows = link.ask(NUMBERS_OF_ALL, limit=limit, **given).fetchall()
     for status in statuses:
-        rows += link.ask(NUMBERS_LEFT, status=status, limit=limit, **given)
+        rows += link.ask(NUMBERS_UNOWNED, status=status, limit=limit, **given)
     numbers = sorted([number for (number,) in rows])[:limit]
     found = link.ask(f"{RECORDS} WHERE number = ANY(:numbers) ORDER BY number", numbers=numbers)
     return records_of(found.fetchall(), None, cut=True)
@@ -185,6 +185,6 @@ def survey_of(link: SqlLink, sizes: Mapping[str, int]) -> Survey:
         lapsed,
         sizes,
         tuple([QueueState(*row) for row in link.ask(QUEUES)]),
-        tuple([BegunRuns(*row) for row in link.ask(BEGUN)]),
+        tuple([UnfinishedRuns(*row) for row in link.ask(UNFINISHED)]),
         served,
     )

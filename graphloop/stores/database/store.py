@@ -16,17 +16,18 @@ from typing import Any, Generic, Protocol, TypeVar, final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ...errors import Fenced, StoreError, UnknownRun
+from ...errors import Fenced, StoreError
 from ...events import Event, Started
 from ..backlog import QueueLimits, Submission
 from ..base import Ask, Change, Posted, Refusal, ReleaseStatus, RunRecord, RunStatus
 from ..beginnings import Beginnings
 from ..codec import Codec
 from ..diagnosis import Survey
-from ..rows import Addition, addition_of, left_as
+from ..rows import Addition, addition_of, standing_of
+from ..run_ids import unknown_run
 from . import claims, reading
 from .claims import HeldRun, Holder, LapsedClaim
-from .jobs import Asking, Job, at_once, later
+from .jobs import Asking, Job, Statement, Work, at_once, later
 from .link import SqlLink
 
 __all__ = ["ChangesMeters", "DatabaseStore", "Dialect", "Look", "Reads", "Writes"]
@@ -195,7 +196,7 @@ class DatabaseStore(Generic[L]):
         read, codec, beginnings = self._dialect.read_journal, self._codec, self._beginnings
         events = await self._reader.do(lambda link: read(link, codec, beginnings, run_id))
         if not events:
-            raise await self._unknown_run(run_id)
+            raise unknown_run(run_id, self._place)
         return events
 
     async def runs(self) -> Sequence[str]:
@@ -225,7 +226,7 @@ class DatabaseStore(Generic[L]):
 
         try:
             known = partial(holder.held.__setitem__, run_id)
-            await self._write(None, known, run_id=run_id, asks=asks)
+            await self._write(Statement(asks), known, run_id=run_id)
         except BaseException as error:
             if isinstance(error, asyncio.CancelledError):
                 # The cancelled caller does not know of the claim, so the store undoes it.
@@ -250,7 +251,7 @@ class DatabaseStore(Generic[L]):
         If the write fails, this call raises, and the store tries the write again later.
         """
         holder = self._holder
-        standing = left_as(
+        standing = standing_of(
             status, asks, holder.clock(), seen=seen, wake_s=wake_s, refusal=refusal, ending=ending
         )
 
@@ -268,7 +269,7 @@ class DatabaseStore(Generic[L]):
             if "/" in run_id or refusal is not None:
                 await self._write(lambda link: at_once(work(link)), released, failed, run_id=run_id)
             else:
-                await self._write(None, released, failed, run_id=run_id, asks=work)
+                await self._write(Statement(work), released, failed, run_id=run_id)
         finally:
             holder.claims.give_back(run_id)
 
@@ -278,7 +279,7 @@ class DatabaseStore(Generic[L]):
         def asks(link: L) -> Asking[Posted]:
             return claims.post(link, run_id, key, signal_id, data)
 
-        return await self._write(None, run_id=run_id, asks=asks)
+        return await self._write(Statement(asks), run_id=run_id)
 
     async def posted(self, run_id: str) -> Mapping[str, str]:
         """Map the key of each answered question of a run to the accepted answer."""
@@ -288,7 +289,7 @@ class DatabaseStore(Generic[L]):
         """Return the record of one run."""
         record = await self._reader.do(partial(reading.one_record, run_id=run_id))
         if record is None:
-            raise await self._unknown_run(run_id)
+            raise unknown_run(run_id, self._place)
         return record
 
     async def page(
@@ -299,7 +300,7 @@ class DatabaseStore(Generic[L]):
             lambda link: reading.page_of(link, statuses, graph, after=after, limit=limit)
         )
         if found is None and after:
-            raise await self._unknown_run(after)
+            raise unknown_run(after, self._place)
         return found or []
 
     async def overview(self, root: str | None = None) -> Sequence[RunRecord]:
@@ -324,7 +325,7 @@ class DatabaseStore(Generic[L]):
         look, dialect = Look(agents, limit, revisions, queue, pinned), self._dialect
         if dialect.is_look_written:
             return await self._write(
-                None, asks=lambda link: later(partial(dialect.ready, link, look))
+                Statement(lambda link: later(partial(dialect.ready, link, look)))
             )
         return await self._reader.do(lambda link: dialect.ready(link, look)) or []
 
@@ -379,20 +380,15 @@ class DatabaseStore(Generic[L]):
         """Delete families of runs that are over, at most `limit`; return how many runs they had."""
         return await self._write(lambda link: self._dialect.prune(link, older_s, limit))
 
-    async def _unknown_run(self, run_id: str) -> UnknownRun:
-        """Return the error for an unknown run id."""
-        return UnknownRun(f"no run {run_id!r} in {self._place}")
-
     def _write(
         self,
-        work: Callable[[L], T] | None,
+        work: Work[L, T],
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
         *,
         run_id: str = "",
-        asks: Callable[[L], Asking[T]] | None = None,
     ) -> asyncio.Future[T]:
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        job = Job(work, committed, failed, future, run_id=run_id, asks=asks)
+        job = Job(work, committed, failed, future, run_id=run_id)
         self._writer.queue(job)
         return future

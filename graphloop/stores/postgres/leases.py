@@ -137,9 +137,9 @@ def _held_or_none(link: PostgresLink, holder: Holder, run_id: str) -> HeldRun | 
     return None if row is None else HeldRun(*row)
 
 
-def interrupt(link: PostgresLink, holder: Holder, left: Iterable[HeldRun]) -> None:
+def interrupt(link: PostgresLink, holder: Holder, gone: Iterable[HeldRun]) -> None:
     """Free the runs of drivers of this process that have gone without a release."""
-    for held in sorted(left, key=lambda held: held.number):
+    for held in sorted(gone, key=lambda held: held.number):
         link.execute(
             "UPDATE run SET owner = NULL, epoch = epoch + 1, status = 'interrupted', asks = '[]' "
             "WHERE number = %s AND owner = %s AND epoch = %s",
@@ -162,10 +162,10 @@ def sweep(link: PostgresLink) -> None:
     """
     if (link.execute(IS_DUE).fetchone() or (False,))[0]:
         with link.transaction():
-            _free_orphans(link)
+            _interrupt_orphans(link)
 
 
-def _free_orphans(link: PostgresLink) -> None:
+def _interrupt_orphans(link: PostgresLink) -> None:
     (is_mine,) = link.execute(
         "SELECT pg_try_advisory_xact_lock(%s, %s)", (LOCK_CLASS, SWEEPER)
     ).fetchone() or (False,)

@@ -29,7 +29,7 @@ from psycopg.pq import TransactionStatus
 
 from ...errors import GraphloopError, StoreError
 from ..database.claims import HeldRun, Holder, give_back
-from ..database.jobs import Job, at_once, settle
+from ..database.jobs import Job, Statement, at_once, deliver
 from ..rows import Addition
 from . import journal, leases
 from .outages import persist
@@ -220,7 +220,7 @@ class Writer:
                 if not job.is_over:
                     job.fail(error)
                     job.end()
-        settle([job for job in jobs if job.is_over])
+        deliver([job for job in jobs if job.is_over])
 
     def _open_link(self) -> PostgresLink:
         link = opened(self._dsn)
@@ -258,7 +258,7 @@ class Writer:
         fences every claim that it makes.
         """
         todo = sorted([job for job in jobs if not job.is_over], key=lambda job: job.run_id)
-        singles = [job for job in todo if job.is_single][:SINGLES_MAX]
+        singles = [(job, job.statement) for job in todo if job.statement is not None][:SINGLES_MAX]
 
         def work() -> Sequence[Queued]:
             end = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE / 2
@@ -283,19 +283,19 @@ class Writer:
     def _beat_on(self, link: PostgresLink) -> None:
         holder = self._holder
         gone = {run: held for run, held in holder.held.items() if not holder.claims.is_live(run)}
-        lapsed = sorted(holder.left.items())
+        over = sorted(holder.lapsed.items())
 
-        def free() -> None:
+        def give_back_all() -> None:
             leases.interrupt(link, holder, gone.values())
-            for run_id, left in lapsed:
-                at_once(give_back(link, holder, run_id, left))
+            for run_id, lapsed in over:
+                at_once(give_back(link, holder, run_id, lapsed))
 
-        if gone or lapsed:
-            _with_retry(free, link.transaction)
+        if gone or over:
+            _with_retry(give_back_all, link.transaction)
         for run_id in gone:
             del holder.held[run_id]
-        for run_id, left in lapsed:
-            holder.forget(run_id, left)
+        for run_id, lapsed in over:
+            holder.forget(run_id, lapsed)
         if not leases.beat(link, holder):
             LOG.warning("%s was declared dead, and its runs go on elsewhere", holder.name)
             holder.rename()
@@ -346,25 +346,27 @@ def _do(job: Queued, link: PostgresLink) -> None:
         job.fail(error)
 
 
-def _asked(jobs: Sequence[Queued], link: PostgresLink) -> Sequence[Queued]:
+def _asked(
+    singles: Sequence[tuple[Queued, Statement[PostgresLink, Any]]], link: PostgresLink
+) -> Sequence[Queued]:
     """Send the statements of all jobs, then read the answers: one wait for the database.
 
     A refused job has changed nothing, so it needs no savepoint.
     """
-    sent: list[Queued] = []
-    with link.pipeline() if len(jobs) > 1 else nullcontext():
-        for job in jobs:
+    sent: list[tuple[Queued, Statement[PostgresLink, Any]]] = []
+    with link.pipeline() if len(singles) > 1 else nullcontext():
+        for job, statement in singles:
             try:
-                job.send(link)
-                sent.append(job)
+                statement.send(link)
+                sent.append((job, statement))
             except GraphloopError as error:
                 job.fail(error)
-    for job in sent:
+    for job, statement in sent:
         try:
-            job.receive()
+            job.keep(statement.receive())
         except GraphloopError as error:
             job.fail(error)
-    return jobs
+    return [job for job, _ in singles]
 
 
 def _with_retry(work: Callable[[], T], in_one: Callable[[], AbstractContextManager[object]]) -> T:

@@ -94,8 +94,8 @@ def renew(link: SqliteLink, holder: Holder) -> None:
 
 def give_up(link: SqliteLink, holder: Holder) -> None:
     """End all leases of the holder at once, because its store closes."""
-    for run_id, left in holder.left.items():
-        at_once(give_back(link, holder, run_id, left))
+    for run_id, lapsed in holder.lapsed.items():
+        at_once(give_back(link, holder, run_id, lapsed))
     link.execute("UPDATE run SET lease_until = 0 WHERE owner = ?", (holder.name,))
     link.execute("DELETE FROM worker WHERE name = ?", (holder.name,))
 

@@ -19,12 +19,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final, TypeVar, final
 
-from ...errors import ConfigError, StoreError, UnknownRun
+from ...errors import ConfigError, StoreError
 from ..codec import Codec
 from ..database import DatabaseStore
 from ..database.claims import Holder
 from ..database.store import Dialect
-from ..run_ids import unknown_run
 from . import journal, leases, operating, ready
 from .schema import Clock, Durability, SqliteLink, open_reader
 from .writer import Writer
@@ -83,9 +82,6 @@ class SqliteStore(DatabaseStore[SqliteLink]):
         writer = Writer(self._path, durability, holder)
         reader = Reader(self._path, clock)
         super().__init__(str(self._path), codec, holder, writer, reader, DIALECT)
-
-    async def _unknown_run(self, run_id: str) -> UnknownRun:
-        return unknown_run(run_id, self._path, await self.runs())
 
 
 @final

@@ -24,7 +24,7 @@ from typing import Any, Final, TypeAlias, final
 
 from ...errors import GraphloopError, StoreError
 from ..database.claims import Holder, LapsedClaim, give_back
-from ..database.jobs import Asking, Job, settle
+from ..database.jobs import Asking, Job, Statement, deliver
 from ..file_lock import FileLock
 from ..rows import Addition
 from . import journal
@@ -162,7 +162,7 @@ class Writer:
                     self._sync([job for job in jobs if job.is_written])
                 with self._lock:
                     self._unfinished -= len(todo)
-                settle(jobs)
+                deliver(jobs)
                 del jobs, todo  # Otherwise they would keep their callers alive until the next job.
         finally:
             self._close()
@@ -191,7 +191,7 @@ class Writer:
 
     @property
     def _has_claims(self) -> bool:
-        return bool(self._holder.held or self._holder.left)
+        return bool(self._holder.held or self._holder.lapsed)
 
     def _beat(self) -> list[Queued]:
         """Return jobs that renew leases and repeat failed releases, if a renewal is due now."""
@@ -201,14 +201,14 @@ class Writer:
         if not due:
             return []
         jobs: list[Queued] = [Job(partial(renew, holder=self._holder))]
-        for run_id, left in self._holder.left.items():
+        for run_id, lapsed in self._holder.lapsed.items():
             asks: Callable[[SqliteLink], Asking[bool]]
-            asks = partial(give_back, holder=self._holder, run_id=run_id, left=left)
-            jobs.append(Job(None, partial(self._written, run_id, left), asks=asks))
+            asks = partial(give_back, holder=self._holder, run_id=run_id, lapsed=lapsed)
+            jobs.append(Job(Statement(asks), partial(self._written, run_id, lapsed)))
         return jobs
 
-    def _written(self, run_id: str, left: LapsedClaim, _: bool) -> None:  # noqa: FBT001 - a result
-        self._holder.forget(run_id, left)
+    def _written(self, run_id: str, lapsed: LapsedClaim, _: bool) -> None:  # noqa: FBT001 - a result
+        self._holder.forget(run_id, lapsed)
 
     def _transact(self, jobs: Sequence[Queued]) -> None:
         try:

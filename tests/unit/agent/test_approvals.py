@@ -22,7 +22,7 @@ from graphloop import (
     deny,
     tool,
 )
-from graphloop.agent.answers import ToolApprover, approver_alone, approver_below
+from graphloop.agent.answers import ToolApprover, approver_alone, child_approver
 from graphloop.agent.options import Decide
 from graphloop.driver.ports import LeftOpen
 from graphloop.effects import AskHuman
@@ -342,27 +342,27 @@ def under(*gates: Policy, depth: int = 1) -> Run[None]:
 def test_an_agent_s_own_approver_is_asked_without_a_parent() -> None:
     own = ToolApprover(lambda _: True)
 
-    today = approver_below(None, own, "payer", fresh(), [READS])
-    gone = approver_below(None, own, "payer", fresh(), [])
+    today = child_approver(None, own, "payer", fresh(), [READS])
+    gone = child_approver(None, own, "payer", fresh(), [])
 
     assert [True, None] == decided(today, under(), "read", "pay")
     assert [True, None] == decided(gone, under(READS), "read", "pay")
     assert [True, None] == decided(approver_alone(own, under()), under(READS), "read", "pay")
     assert [True, True] == decided(approver_alone(own, fresh()), under(READS), "read", "pay")
-    assert approver_below(None, None, "payer", fresh(), [READS]) is None
+    assert child_approver(None, None, "payer", fresh(), [READS]) is None
     assert approver_alone(None, under()) is None
 
 
 def test_what_its_own_gates_ask_it_answers_below_too() -> None:
     own = ToolApprover(lambda _: True, own=(ASKS.rules,))
     lenient = allow("*")
-    bringer = approver_below(None, own, "lead", fresh(), [lenient])
+    bringer = child_approver(None, own, "lead", fresh(), [lenient])
 
     assert [True] == decided(bringer, under(lenient, ASKS), "pay")
-    below = approver_below(bringer, None, "kid", under(lenient, ASKS), [lenient, ASKS, READS])
+    below = child_approver(bringer, None, "kid", under(lenient, ASKS), [lenient, ASKS, READS])
     assert [True] == decided(below, under(lenient, ASKS, READS, depth=2), "pay")
     assert [None] == decided(below, under(ask("*"), ASKS, READS, depth=2), "pay")
-    top = approver_below(ToolApprover(own.decide), None, "kid", fresh(), [READS])
+    top = child_approver(ToolApprover(own.decide), None, "kid", fresh(), [READS])
     assert [True] == decided(top, under(READS), "pay")
 
 

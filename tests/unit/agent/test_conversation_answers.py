@@ -60,7 +60,7 @@ def settled(
     messages: tuple[Message, ...] = HANDED,
 ) -> Approval | ToolOutcome:
     """Return the answer to one open call of a conversation."""
-    return handed(answers, secret, messages).settler()(effect)
+    return handed(answers, secret, messages).given_answer()(effect)
 
 
 def test_the_calls_of_a_conversation_are_answered_by_id_or_key() -> None:

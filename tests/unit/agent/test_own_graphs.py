@@ -24,7 +24,7 @@ from graphloop.conversation.compaction import Compaction
 from graphloop.driver.ports import Callback
 from graphloop.effects import Effect, Invoke
 from graphloop.errors import ConfigError, GraphError
-from graphloop.events import Answer, BranchesJoined, EffectFailed, Event, StopRequested
+from graphloop.events import BranchesJoined, CallbackAnswer, EffectFailed, Event, StopRequested
 from graphloop.graph import Edges
 from graphloop.loop import Standard, standard_edges
 from graphloop.node_protocol import Kind, Leave, Node, Reaction, Wait, unwrapped
@@ -94,7 +94,7 @@ def standard(nodes: Standard | None = None) -> Graph[None]:
     return Graph("mine", nodes.prepare, standard_edges(nodes))
 
 
-def requests_a_stop(_: Run[None]) -> Answer:
+def requests_a_stop(_: Run[None]) -> CallbackAnswer:
     """Answer something else than what is asked."""
     return StopRequested(("x",))
 

@@ -132,7 +132,7 @@ def test_a_run_is_not_resumed_without_what_it_was_started_with() -> None:
     resume_with(
         without_tool, "offers tools that this agent lacks: 'note', 'kid'. Fix: resume it with"
     )
-    resume_with(without_agent, "waits for agent 'kid', which is not here")
+    resume_with(without_agent, "expected agent 'kid', found")
     resume_with(other_model, "needs model 'planned', which this agent lacks")
 
 

@@ -22,7 +22,7 @@ from graphloop import (
 from graphloop.agent.inherited_limits import (
     REASON,
     beyond_watch,
-    offered_below,
+    child_tools,
 )
 from graphloop.agent.options import AgentOptions
 from graphloop.agent.resumption import refuse_other_rules
@@ -284,11 +284,11 @@ def test_a_child_is_not_offered_tools_that_no_gate_could_stop() -> None:
     own = ToolSpec("own", "", "{}")
 
     offered = (search, fetch, own)
-    assert (fetch, own) == offered_below(
+    assert (fetch, own) == child_tools(
         offered, Setup(watch=(Never("tool:search"), Never("tool:own")))
     )
-    assert (own,) == offered_below(offered, Setup(watch=(Never("tool:*"),)))
-    assert offered == offered_below(offered, Setup())
+    assert (own,) == child_tools(offered, Setup(watch=(Never("tool:*"),)))
+    assert offered == child_tools(offered, Setup())
 
 
 def test_rules_far_above_are_known_by_the_gates_they_have_put() -> None:
@@ -299,7 +299,7 @@ def test_rules_far_above_are_known_by_the_gates_they_have_put() -> None:
     (both,) = beyond_watch(middle, (first,))
 
     assert (deny("search", "own", reason=REASON) | allow("*")).rules == both.rules
-    assert (own,) == offered_below((search, own), middle)
+    assert (own,) == child_tools((search, own), middle)
 
 
 DEEP = "graph 'g2': 'k0' would be more than 2 agents deep. Fix: max_agent_depth=3"

@@ -11,9 +11,9 @@ from pydantic import BaseModel
 
 from graphloop.errors import ConfigError
 from graphloop.events import (
-    Answer,
     AnswerChecked,
     BranchesJoined,
+    CallbackAnswer,
     Changes,
     NodeReturned,
     StopRequested,
@@ -56,7 +56,7 @@ class Lock:
         BranchesJoined("half \ud800"),
     ],
 )
-def test_a_good_answer_stays_the_same_object(answer: Answer) -> None:
+def test_a_good_answer_stays_the_same_object(answer: CallbackAnswer) -> None:
     """A state in it is looked at by its own type; half a character is mended when it is written."""
     assert answer is check_callback_answer(answer, "mine")
 

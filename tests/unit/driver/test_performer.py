@@ -23,9 +23,9 @@ from graphloop.effects import (
 )
 from graphloop.errors import ConfigError
 from graphloop.events import (
-    Answer,
     AnswerChecked,
     BranchesJoined,
+    CallbackAnswer,
     CallbackReturned,
     CallsChecked,
     Changes,
@@ -243,7 +243,7 @@ def test_a_callback_s_answer_is_a_fact() -> None:
         Changes(messages=wrong(["hi"])),
     ],
 )
-def test_an_answer_that_no_journal_can_hold_is_a_failure(answer: Answer) -> None:
+def test_an_answer_that_no_journal_can_hold_is_a_failure(answer: CallbackAnswer) -> None:
     """It names the callback, and the run can still be read."""
     ports: Ports[None] = Ports(
         store=MemoryStore(),
@@ -331,10 +331,10 @@ def evolve_ports(**changes: object) -> Ports[None]:
 def test_open_calls_are_answered_by_what_came_with_the_conversation() -> None:
     """Those of turn -1 only: whatever the model asks for later has nobody to answer it."""
 
-    def settle(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
+    def given_answer(effect: AskHuman | CallTool) -> Approval | ToolOutcome:
         return Approval(True) if isinstance(effect, AskHuman) else ToolOutcome("theirs", "ok")
 
-    one = Performer(evolve_ports(settle=settle))
+    one = Performer(evolve_ports(given_answer=given_answer))
     asked = AskHuman(1, "c-1.0", call("write"))
     client = CallTool(2, "c-1.1", call("client"), client=True)
 

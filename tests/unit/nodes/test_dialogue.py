@@ -7,8 +7,7 @@ from typing import TypeVar
 import pytest
 
 from graphloop.effects import (
-    ASKS,
-    Ask,
+    REQUESTS,
     AskAgent,
     AskHuman,
     AskModel,
@@ -16,6 +15,7 @@ from graphloop.effects import (
     CallModel,
     Effect,
     PersonSaid,
+    Request,
     StartRun,
     Tell,
 )
@@ -28,7 +28,14 @@ from graphloop.events import (
     Failure,
     ModelReplied,
 )
-from graphloop.nodes.dialogue import ASKS_MAX, Asks, heard_back, over, requested, with_dialogue
+from graphloop.nodes.dialogue import (
+    REQUESTS_MAX,
+    RequestLimits,
+    heard_back,
+    over,
+    requested,
+    with_dialogue,
+)
 from graphloop.run import Run, evolve
 from graphloop.turn import Exchange
 from graphloop.values import Settings, SystemMessage, UserMessage
@@ -37,7 +44,7 @@ from tests.strategies import QUESTION, call, fresh, reply, said
 E = TypeVar("E", bound=Effect)
 
 
-def asked(ask: Ask, kind: type[E], run: Run[None] | None = None) -> tuple[Run[None], E]:
+def asked(ask: Request, kind: type[E], run: Run[None] | None = None) -> tuple[Run[None], E]:
     """Return the run that waits for an ask, and its effect."""
     wished = requested(with_dialogue(fresh()) if run is None else run, ask, "node")
     assert not isinstance(wished, Failure)
@@ -46,7 +53,7 @@ def asked(ask: Ask, kind: type[E], run: Run[None] | None = None) -> tuple[Run[No
     return waiting, effect
 
 
-def heard(ask: Ask, event: Event, kind: type[Effect]) -> object:
+def heard(ask: Request, event: Event, kind: type[Effect]) -> object:
     """Return what an ask was answered."""
     run, effect = asked(ask, kind)
     after = heard_back(run, event, effect)
@@ -57,7 +64,7 @@ def heard(ask: Ask, event: Event, kind: type[Effect]) -> object:
     return exchange.answer
 
 
-def refused(asks: Asks, ask: Ask, before: tuple[Ask, ...] = ()) -> str:
+def refused(asks: RequestLimits, ask: Request, before: tuple[Request, ...] = ()) -> str:
     """Return why an ask is not sent."""
     failure = asks.refusal(ask, [Exchange(one) for one in before])
     return "" if failure is None else f"{failure.error}: {failure.message}"
@@ -115,7 +122,7 @@ def test_what_is_told_is_answered_at_once() -> None:
 @pytest.mark.parametrize(
     "ask", [Tell(UserMessage("x")), AskModel("x", conversation=True), AskAgent("a", "x", True)]
 )
-def test_nothing_comes_between_calls_and_their_results(ask: Ask) -> None:
+def test_nothing_comes_between_calls_and_their_results(ask: Request) -> None:
     """The run ends in an error that says so."""
     run = with_dialogue(fresh(messages=(*QUESTION, said(call("read")))))
 
@@ -182,20 +189,22 @@ def test_an_approval_that_comes_too_late_is_a_no() -> None:
 
 def test_asks_are_held_to_what_the_node_promises() -> None:
     """Before anything is sent: the proofs rely on it."""
-    asks = Asks(ASKS, 2, (("a", 1),))
+    asks = RequestLimits(REQUESTS, 2, (("a", 1),))
     model = AskModel("?")
 
     assert "" == refused(asks, model, (model, AskPerson("?")))
     assert "CapReached: one visit asks 2 models at most" in refused(asks, model, (model, model))
-    assert "" == refused(Asks(ASKS), model, (model,) * (ASKS_MAX - 1))
-    assert "has asked 1000 times" in refused(Asks(ASKS), model, (model,) * ASKS_MAX)
+    assert "" == refused(RequestLimits(REQUESTS), model, (model,) * (REQUESTS_MAX - 1))
+    assert "has asked 1000 times" in refused(
+        RequestLimits(REQUESTS), model, (model,) * REQUESTS_MAX
+    )
     agent = AskAgent("a", "?")
     assert "" == refused(asks, agent, (model, AskAgent("b", "?")))
     assert "CapReached: one visit begins 1 runs of agent 'a'" in refused(asks, agent, (agent,))
     assert "declares 'a': write `agents={'b': 1}`" in refused(asks, AskAgent("b", "?"))
-    narrow = Asks(frozenset({AskModel}))
+    narrow = RequestLimits(frozenset({AskModel}))
     assert "it asks with AskModel, as its annotation says" in refused(narrow, AskPerson("?"))
-    assert (2, None, 0) == (asks.models, narrow.models, Asks(frozenset({Tell}), 3).models)
+    assert (2, None, 0) == (asks.models, narrow.models, RequestLimits(frozenset({Tell}), 3).models)
 
 
 def test_a_node_that_is_left_leaves_no_dialogue() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 
 from graphloop.contract import BROKEN
-from graphloop.effects import ASKS, Ask, AskModel, CallModel, Invoke
+from graphloop.effects import REQUESTS, AskModel, CallModel, Invoke, Request
 from graphloop.errors import ConfigError
 from graphloop.events import (
     CallbackReturned,
@@ -22,7 +22,7 @@ from graphloop.events import (
 )
 from graphloop.graph import END, Edges, NodeGraph
 from graphloop.node_protocol import Leave, Wait
-from graphloop.nodes.dialogue import Asks
+from graphloop.nodes.dialogue import RequestLimits
 from graphloop.nodes.function import Function
 from graphloop.nodes.retrying import Retrying
 from graphloop.outcomes import Aborted, Failed, Go, Outcome, Stop
@@ -164,7 +164,7 @@ def evolve_capped(node: Function, capped: type[Outcome]) -> Function:
 def test_a_failure_that_the_function_tells_itself_ends_nothing() -> None:
     """And what asks may tell, or be stopped, in the midst of it."""
     own = Function("a", frozenset({Good, Failed})).contract
-    asking = Function("a", frozenset({Good}), asks=Asks(frozenset({AskModel}))).contract
+    asking = Function("a", frozenset({Good}), asks=RequestLimits(frozenset({AskModel}))).contract
 
     assert {Aborted: BROKEN} == own.moves
     assert own.keeps(Good)
@@ -178,10 +178,10 @@ def test_a_cap_is_a_number() -> None:
         Function("judge", frozenset({Bad}), caps=((Bad, -1),))
 
 
-ASKING = Function("judge", frozenset({Good, Bad}), asks=Asks(ASKS, model_calls=1))
+ASKING = Function("judge", frozenset({Good, Bad}), asks=RequestLimits(REQUESTS, model_calls=1))
 
 
-def asked(ask: Ask, run: Run[None]) -> Wait[None] | Leave[None, Outcome]:
+def asked(ask: Request, run: Run[None]) -> Wait[None] | Leave[None, Outcome]:
     """Return how a generator's node reacts to what it asks."""
     return ASKING.on(run, CallbackReturned(1.0, 1, RequestYielded(ask)), Invoke(1, "judge"))
 

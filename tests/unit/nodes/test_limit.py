@@ -80,7 +80,7 @@ def test_a_bound_that_bounds_nothing_is_refused(times: object) -> None:
 
 def test_its_promise_is_its_bound() -> None:
     """The proofs find the cycle's bound here."""
-    assert {Go: Cap(3)} == Limit(3).contract.caps
+    assert {Go: Cap(3, instead=Stop)} == Limit(3).contract.caps
     assert Limit(3).contract.keeps(Go)
     assert not Limit(3).contract.keeps(Stop)
 

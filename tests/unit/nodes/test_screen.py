@@ -8,8 +8,8 @@ import pytest
 
 from graphloop.effects import CallModel, Effect, Invoke, StartRun
 from graphloop.events import (
-    Answer,
     AnswerChecked,
+    CallbackAnswer,
     CallbackReturned,
     Cancelled,
     ChildEnded,
@@ -54,7 +54,7 @@ def effect_of(run: Run[None], kind: type[Effect]) -> int:
     return next(number for number, one in run.pending.items() if isinstance(one, kind))
 
 
-def told(graph: NodeGraph[None], run: Run[None], answer: Answer) -> Run[None]:
+def told(graph: NodeGraph[None], run: Run[None], answer: CallbackAnswer) -> Run[None]:
     """Answer the pending function."""
     return step(graph, run, CallbackReturned(1.0, effect_of(run, Invoke), answer)).run
 

@@ -7,8 +7,8 @@ import pytest
 from graphloop.effects import Invoke
 from graphloop.errors import ConfigError
 from graphloop.events import (
-    Answer,
     AnswerChecked,
+    CallbackAnswer,
     CallbackReturned,
     Cancelled,
     Changes,
@@ -35,7 +35,7 @@ BAD = AnswerChecked(False, "shorter")
 
 
 def judged(
-    answer: Answer, check: str = "verify", *, sent_back: int = 0
+    answer: CallbackAnswer, check: str = "verify", *, sent_back: int = 0
 ) -> tuple[Run[None], type[Outcome] | Invoke]:
     """Return what comes after a check has answered."""
     run = changed(fresh(), ending=DONE, rejections={check: sent_back, "other": 7})

@@ -9,7 +9,15 @@ from itertools import count
 import pytest
 
 from graphloop import NodeContext
-from graphloop.effects import Answer, Ask, AskAgent, AskModel, AskPerson, PersonSaid, Tell
+from graphloop.effects import (
+    AskAgent,
+    AskModel,
+    AskPerson,
+    PersonSaid,
+    Request,
+    RequestAnswer,
+    Tell,
+)
 from graphloop.errors import ConfigError, NotDeterministic
 from graphloop.events import NodeReturned, RequestYielded
 from graphloop.outcomes import Outcome
@@ -266,7 +274,9 @@ def test_the_event_has_the_messages_of_the_function() -> None:
     assert NodeReturned("Again", notes=notes) == called(telling, raises=((KeyError, Again),))
 
 
-def asked(helper: Generator[Ask, Answer, object], answer: Answer) -> tuple[Ask, object]:
+def asked(
+    helper: Generator[Request, RequestAnswer, object], answer: RequestAnswer
+) -> tuple[Request, object]:
     """Return what a helper asks, and what it makes of an answer."""
     ask = next(helper)
     with pytest.raises(StopIteration) as stop:

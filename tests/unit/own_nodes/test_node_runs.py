@@ -10,7 +10,7 @@ import pytest
 
 from graphloop import END, EndReason, Graph, NodeContext, Runs, Tool, node
 from graphloop.conversation.transcript import transcript
-from graphloop.effects import Answer, Ask, AskAgent, AskModel, Invoke
+from graphloop.effects import AskAgent, AskModel, Invoke, Request, RequestAnswer
 from graphloop.errors import AskFailed, ConfigError, GraphError, NotDeterministic, RunFailed
 from graphloop.events import Failure, RequestYielded
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
@@ -210,7 +210,7 @@ CLOSED: list[str] = []
 MODEL = Exchange(AskModel("one"), reply("two"))
 
 
-def talk(first: str = "one", asks: int = 2) -> Generator[Ask, Answer, str]:
+def talk(first: str = "one", asks: int = 2) -> Generator[Request, RequestAnswer, str]:
     """Ask a model, and a person about what it said."""
     try:
         if not asks:
@@ -228,7 +228,7 @@ def talk(first: str = "one", asks: int = 2) -> Generator[Ask, Answer, str]:
 def test_a_mistake_below_is_no_answer_to_go_on_from() -> None:
     CLOSED.clear()
 
-    def careless() -> Generator[Ask, Answer, str]:
+    def careless() -> Generator[Request, RequestAnswer, str]:
         try:
             yield from ask_agent("writer", "write")
         except Exception:  # noqa: BLE001 - that is what is tested
@@ -246,7 +246,7 @@ def test_a_mistake_below_is_no_answer_to_go_on_from() -> None:
     assert ["careless"] == CLOSED
 
 
-def failing() -> Generator[Ask, Answer, str]:
+def failing() -> Generator[Request, RequestAnswer, str]:
     """Fail before the first ask."""
     yield from ()
     raise KeyError("oh")
@@ -262,7 +262,7 @@ def failing() -> Generator[Ask, Answer, str]:
     ],
 )
 def test_a_generator_that_does_something_else_is_stopped(
-    generator: Generator[Ask, Answer, str], found: str
+    generator: Generator[Request, RequestAnswer, str], found: str
 ) -> None:
     with pytest.raises(NotDeterministic) as error:
         played(generator, (MODEL,), "talk")
@@ -294,7 +294,7 @@ def test_what_no_journal_can_keep_is_refused(prompt: object) -> None:
         played(ask_model(wrong(prompt)), (), "talk")
 
 
-def stubborn(*, asks: bool) -> Generator[Ask, Answer, str]:
+def stubborn(*, asks: bool) -> Generator[Request, RequestAnswer, str]:
     """Go on when it is closed."""
     try:
         yield from ask_model("one")

@@ -10,7 +10,7 @@ from typing import Annotated
 import pytest
 
 from graphloop import NodeContext
-from graphloop.effects import ASKS, Answer, AskModel
+from graphloop.effects import REQUESTS, AskModel, RequestAnswer
 from graphloop.errors import NodeDefinitionError
 from graphloop.outcomes import Failed, Outcome, Settled
 from graphloop.own_nodes import Asking, ask_model
@@ -82,7 +82,7 @@ def asking(ticket: Ticket) -> Asking[Billing | Technical]:
     return Billing()
 
 
-def asking_models(ticket: Ticket) -> Generator[AskModel, Answer, tuple[Billing, Ticket]]:
+def asking_models(ticket: Ticket) -> Generator[AskModel, RequestAnswer, tuple[Billing, Ticket]]:
     """Ask for one kind of thing."""
     yield from ask_model("?")
     return Billing(), ticket
@@ -92,7 +92,7 @@ def test_a_generator_says_what_it_asks_for_and_what_it_returns() -> None:
     """A narrower annotation is a narrower promise."""
     wide, narrow = signature_of(asking), signature_of(asking_models)
 
-    assert (ASKS, False) == (wide.asks, wide.changes)
+    assert (REQUESTS, False) == (wide.asks, wide.changes)
     assert {Billing, Technical} == wide.outcomes
     assert (frozenset({AskModel}), True) == (narrow.asks, narrow.changes)
     assert {Billing} == narrow.outcomes

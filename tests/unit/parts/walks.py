@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from graphloop.effects import Effect
 from graphloop.events import (
-    Answer,
+    CallbackAnswer,
     CallbackReturned,
     CallCheck,
     CallsChecked,
@@ -126,7 +126,7 @@ def decided(*, approved: bool) -> Next:
     return lambda run: Decided(1.0, asked(run).id, approved)
 
 
-def answered(answer: Answer) -> Next:
+def answered(answer: CallbackAnswer) -> Next:
     """Have a function of the user's answer."""
     return lambda run: CallbackReturned(1.0, asked(run).id, answer)
 

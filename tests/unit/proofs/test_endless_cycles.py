@@ -47,7 +47,7 @@ from graphloop.proofs.endless_cycles import find_abort_cycles, find_long_stretch
 from graphloop.proofs.proof_graph import ProofGraph
 from graphloop.proofs.ranking import Ranking
 from graphloop.proofs.report import Unknown
-from graphloop.step import SETTLE_MAX, begin, step
+from graphloop.step import TRANSITIONS_MAX, begin, step
 from graphloop.testing.sim import World, simulate
 from graphloop.tools.outcome import ToolOutcome
 from graphloop.topology.document import with_graphs
@@ -79,7 +79,7 @@ def row(nodes: int) -> NodeGraph[None]:
 
 def round_by(node: Node[None, Outcome], outcome: type[Outcome]) -> NodeGraph[None]:
     """Return a graph that goes round by a node that may have nothing to wait for."""
-    limit = Limit(SETTLE_MAX)
+    limit = Limit(TRANSITIONS_MAX)
     edges: Edges[None] = {node: {outcome: limit, ...: END}, limit: {Go: node, Stop: END}}
     return NodeGraph("round", node, edges)
 
@@ -92,8 +92,8 @@ def told(graph: NodeGraph[None]) -> list[Unknown]:
 @pytest.mark.parametrize(
     "graph",
     [
-        spin(2 * SETTLE_MAX),
-        row(SETTLE_MAX + 200),
+        spin(2 * TRANSITIONS_MAX),
+        row(TRANSITIONS_MAX + 200),
         round_by(Gate(), Settled),
         round_by(Verify(), Accepted),
         round_by(Execute(), Done),
@@ -147,7 +147,7 @@ def test_a_map_over_has_nothing_to_wait_for_without_a_plan() -> None:
 
 @pytest.mark.parametrize(
     "graph",
-    [spin(SETTLE_MAX - 1), row(SETTLE_MAX), graph_of(standard(max_steps=100_000))],
+    [spin(TRANSITIONS_MAX - 1), row(TRANSITIONS_MAX), graph_of(standard(max_steps=100_000))],
     ids=["spin", "row", "standard"],
 )
 def test_what_the_engine_goes_along_with_is_proven(graph: NodeGraph[None]) -> None:
@@ -192,7 +192,7 @@ def test_a_run_takes_the_circle_that_is_told() -> None:
     stopped = step(graph, run, Cancelled(1.0, "enough"))
 
     assert ((), True, True) == (stopped.effects, stopped.run.ended, stopped.run.was_stopped)
-    assert SETTLE_MAX / 10 < stopped.run.turn.number
+    assert TRANSITIONS_MAX / 10 < stopped.run.turn.number
 
 
 @pytest.mark.parametrize("target", ["append", "limit", "END"])

@@ -258,7 +258,7 @@ async def test_the_runs_of_an_agent_share_a_desk(tmp_path: object) -> None:
     assert first.desk is not other.desk
     assert other.desk is one_more.desk
     above = FleetPace(given, {"a": Rate(requests=1), "m*": Rate(requests=9)})
-    assert above.below(first) == FleetPace(given, {"a": Rate(requests=1), **LIMITS})
-    assert above.below(None) == above
+    assert above.for_child(first) == FleetPace(given, {"a": Rate(requests=1), **LIMITS})
+    assert above.for_child(None) == above
     with pytest.raises(ConfigError, match=r"`limits`: .*runs\.db"):
         desks.pace(JsonlStore(str(tmp_path)), given=True)

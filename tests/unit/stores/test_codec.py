@@ -28,7 +28,7 @@ from pydantic import (
 
 from graphloop.errors import StoreError
 from graphloop.events import (
-    Answer,
+    CallbackAnswer,
     CallbackReturned,
     Cancelled,
     ChildEnded,
@@ -235,8 +235,8 @@ def test_every_kind_of_event_comes_back_as_it_was(kind: type[Event]) -> None:
     comes_back()
 
 
-@pytest.mark.parametrize("kind", get_args(Answer), ids=lambda kind: kind.__name__)
-def test_every_kind_of_answer_is_drawn(kind: type[Answer]) -> None:
+@pytest.mark.parametrize("kind", get_args(CallbackAnswer), ids=lambda kind: kind.__name__)
+def test_every_kind_of_answer_is_drawn(kind: type[CallbackAnswer]) -> None:
     """Or the test above would pass without ever having seen one."""
     # The first will do: it need not be the simplest.
     drawn = settings(phases=[Phase.generate], max_examples=2_000)

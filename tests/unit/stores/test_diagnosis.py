@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from graphloop.stores import (
-    BegunRuns,
     QueueState,
     Survey,
+    UnfinishedRuns,
     WaitingRuns,
     age_text,
     diagnosed,
@@ -40,7 +40,10 @@ def test_a_store_that_is_well_needs_no_person() -> None:
             "free slot",
         ),
         (
-            {"begun": (BegunRuns("desk", "old", 2),), "served": {"desk": ["new", "newer"]}},
+            {
+                "unfinished": (UnfinishedRuns("desk", "old", 2),),
+                "served": {"desk": ["new", "newer"]},
+            },
             "2 runs of 'desk' began with code of revision old, and each live worker",
         ),
         (

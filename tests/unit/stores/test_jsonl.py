@@ -213,7 +213,7 @@ def test_a_file_that_is_no_journal_keeps_no_run_from_being_listed(
     monkeypatch.setattr(Path, "open", guarded)
 
     assert ["r", "secret"] == asyncio.run(store.runs())
-    with pytest.raises(UnknownRun, match="runs here: r, secret"):
+    with pytest.raises(UnknownRun, match="no run 's' in"):
         asyncio.run(store.load("s"))
     with pytest.raises(UnknownRun):
         asyncio.run(store.load("directory"))
@@ -264,12 +264,3 @@ def test_a_journal_is_looked_into_once(tmp_path: Path, monkeypatch: pytest.Monke
         assert ["r"] == asyncio.run(store.runs()) == asyncio.run(store.runs())
 
     assert 1 == len(looked)
-
-
-def test_an_unknown_run_names_some_of_many(tmp_path: Path) -> None:
-    """Ten thousand ids tell nothing, and fill a screen for minutes."""
-    for number in range(30):
-        (tmp_path / f"{number:02}.jsonl").write_bytes(b"{}\n")
-
-    with pytest.raises(UnknownRun, match=r"no run 'x' in .*; runs here: 00, .*, 09 … of 30$"):
-        asyncio.run(JsonlStore(tmp_path).load("x"))

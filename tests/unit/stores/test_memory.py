@@ -12,11 +12,11 @@ from graphloop.stores.memory import MemoryStore
 
 
 def test_errors_say_what_is_there() -> None:
-    """The next number, or how many runs there are."""
+    """The next number, or where the ids are."""
     store = MemoryStore()
     asyncio.run(store.append("r", 1, Cancelled(0.0)))
 
     with pytest.raises(StoreError, match="the next is number 2, not 1"):
         asyncio.run(store.append("r", 1, Cancelled(0.0)))
-    with pytest.raises(StoreError, match=r"no run 's' in this store; runs here: 1\."):
+    with pytest.raises(StoreError, match=r"no run 's' in this store\. Fix: .*store\.runs\(\)"):
         asyncio.run(store.load("s"))

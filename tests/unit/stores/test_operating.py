@@ -14,11 +14,11 @@ from graphloop.errors import UnknownRun
 from graphloop.events import Resumed, Setup, Started
 from graphloop.media import image
 from graphloop.stores import (
-    BegunRuns,
     PostgresStore,
     QueueState,
     SqliteStore,
     Submission,
+    UnfinishedRuns,
     WaitingRuns,
     diagnosed,
 )
@@ -137,7 +137,7 @@ async def test_a_survey_counts_queues_and_deadlines_and_who_serves(desk: Desk) -
         await store.release("b", None, [])
 
     assert survey.queues == (QueueState("bulk", 1, 1, 1000.0, 1),)
-    assert survey.begun == (BegunRuns("desk", "code of c", 1),)
+    assert survey.unfinished == (UnfinishedRuns("desk", "code of c", 1),)
     assert survey.served == {"desk": ["newer code"]}
     assert [one.text.partition(" of ")[0] for one in diagnosed(survey, 2000)[1:]] == ["1 run"]
 

@@ -68,7 +68,7 @@ def test_asking_an_absent_database_makes_none(tmp_path: Path) -> None:
         store = SqliteStore(tmp_path / "runs.db")
         assert [] == list(await store.runs())
         assert [] == list(await store.overview())
-        with pytest.raises(StoreError, match="runs here: none"):
+        with pytest.raises(StoreError, match="no run 'r' in"):
             await store.load("r")
         await store.aclose()
 

@@ -13,7 +13,7 @@ import pytest
 from graphloop.errors import Fenced, RunBusy
 from graphloop.stores.database.claims import HeldRun, Holder
 from graphloop.stores.database.jobs import at_once
-from graphloop.stores.rows import LeftAs
+from graphloop.stores.rows import Standing
 from graphloop.stores.sqlite.leases import claim, fence, renew
 from graphloop.stores.sqlite.schema import open_writer
 from graphloop.stores.sqlite.store import SqliteStore
@@ -86,16 +86,16 @@ def test_a_renewal_prolongs_no_lease_of_another_driver(tmp_path: Path) -> None:
 def test_a_written_release_is_forgotten_and_no_later_one() -> None:
     """The run may have been claimed and left again, while the release was on its way."""
     me = holder(1)
-    me.leave("r", LeftAs("done", (), 0))
-    written = me.left["r"]
+    me.leave("r", Standing("done", (), 0))
+    written = me.lapsed["r"]
     me.held["r"] = HeldRun(1, 2)
-    me.leave("r", LeftAs("parked", (), 0))
-    later = me.left["r"]
+    me.leave("r", Standing("parked", (), 0))
+    later = me.lapsed["r"]
 
     me.forget("r", written)
-    assert {"r": later} == me.left
+    assert {"r": later} == me.lapsed
     me.forget("r", later)
-    assert {} == me.left
+    assert {} == me.lapsed
 
 
 CLAIM_AND_WAIT = """

@@ -150,14 +150,6 @@ def test_a_database_in_a_directory_that_may_not_be_written_is_read() -> None:
             folder.chmod(0o755)
 
 
-def test_an_unknown_run_is_told_with_those_that_are_there(tmp_path: Path) -> None:
-    """Its id is misspelt, rather than its events lost."""
-    store = damaged(tmp_path / "runs.db", "PRAGMA user_version")
-
-    with pytest.raises(StoreError, match="runs here: r"):
-        asyncio.run(store.load("q"))
-
-
 @pytest.mark.parametrize(
     ("query", "given", "index"),
     [

@@ -164,13 +164,13 @@ def test_work_whose_waiter_is_cancelled_does_no_harm(tmp_path: Path) -> None:
     async def run() -> None:
         writer = writer_of(tmp_path)
         holding = asyncio.create_task(done(writer, gate))
-        left = asyncio.create_task(done(writer, insert("a")))
+        lapsed = asyncio.create_task(done(writer, insert("a")))
         stays = asyncio.create_task(done(writer, names))
         await asyncio.sleep(0)
-        left.cancel()
+        lapsed.cancel()
         gate.go_on.set()
         with pytest.raises(asyncio.CancelledError):
-            await left
+            await lapsed
         await holding
         assert await stays in (["a"], [])
 
@@ -182,9 +182,9 @@ def test_an_event_loop_that_ended_meanwhile_does_no_harm(tmp_path: Path) -> None
     writer, gate = writer_of(tmp_path), Gate()
 
     async def leave() -> None:
-        left = asyncio.create_task(done(writer, gate))
+        lapsed = asyncio.create_task(done(writer, gate))
         await asyncio.sleep(0)
-        left.cancel()
+        lapsed.cancel()
 
     asyncio.run(leave())
     gate.go_on.set()

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from graphloop import Graph, ask, node
 from graphloop.effects import AskHuman, CallModel, CheckCalls, StartRun
 from graphloop.events import (
-    Answer,
     AnswerChecked,
     BranchesJoined,
+    CallbackAnswer,
     Changes,
     NodeReturned,
     RequestYielded,
@@ -205,9 +205,9 @@ def route(state: None) -> Billing | Technical:
     return Technical()
 
 
-def answers(one: Node[None, Outcome], name: str) -> list[Answer]:
+def answers(one: Node[None, Outcome], name: str) -> list[CallbackAnswer]:
     """Return what is answered with many seeds."""
-    every: list[Answer] = []
+    every: list[CallbackAnswer] = []
     for seed in range(300):
         try:
             every.append(answered_by_a_callback(one, name, Choices.seeded(seed)))
@@ -238,7 +238,7 @@ def test_a_function_leaves_by_all_outcomes_with_fitting_fields() -> None:
     ],
 )
 def test_an_answer_is_of_the_kind_that_the_node_expects(
-    one: Node[None, Outcome], kind: type[Answer]
+    one: Node[None, Outcome], kind: type[CallbackAnswer]
 ) -> None:
     """Junk comes too, but seldom: it ends most runs at once."""
     every = answers(one, "f")
