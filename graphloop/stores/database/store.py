@@ -371,8 +371,8 @@ class DatabaseStore(Generic[L]):
         survey = await self._reader.list(lambda link: reading.survey_of(link, sizes(link)))
         if survey is None:
             raise StoreError(
-                f"{self._place}: expected a store, found none, as before its first run. Fix: give "
-                "the address of another."
+                f"{self._place}: expected a store, found none, as before its first run. Fix: check "
+                "the address."
             )
         return survey
 
