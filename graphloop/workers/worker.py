@@ -159,7 +159,7 @@ class Worker:
             f"{name} (code {code[:REVISION_SHOWN]})" for name, code in self._legs.agents.items()
         ]
         LOG.info("a worker serves the runs of %s", ", ".join(codes))
-        left_s, beside = 0.0, [*self._start_beside()]
+        left_s, beside = 0.0, [*self._start_side_tasks()]
         try:
             while not self._legs.stopped.is_set():
                 self._legs.news.clear()  # What comes during the look asks for another look.
@@ -178,7 +178,7 @@ class Worker:
                 task.cancel()
             await asyncio.gather(*beside, return_exceptions=True)
 
-    def _start_beside(self) -> Generator[asyncio.Task[None]]:
+    def _start_side_tasks(self) -> Generator[asyncio.Task[None]]:
         """Start what serves beside the engine, as far as the store can: news, and deltas."""
         if isinstance(self._store, Wakes):
             yield asyncio.create_task(self._hear_news(self._store))
