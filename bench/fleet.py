@@ -29,11 +29,12 @@ from typing import Any, Final, LiteralString, TypeAlias
 
 import psycopg
 
-from graphloop.stores import MemoryStore, PostgresStore
+from graphloop.stores import MemoryStore, PostgresStore, Store
 from graphloop.workers import Client, Streamed
 from tests.postgres_server import Server, created
 
-from .fleet_worker import AGENTS, LATE_S, PIECES, TURNS
+from .fleet_worker import AGENTS, LATE_S, PIECE_S, PIECES, TURNS
+from .journal import EVENT
 from .measure import Row
 from .report import as_text, where
 
@@ -42,6 +43,7 @@ __all__ = ["BENCHES", "SMALL", "Fleet", "main"]
 Worker: TypeAlias = asyncio.subprocess.Process
 
 LOOK_S: Final = 0.1
+SLOTS: Final = 100
 LEASE_S: Final = 15.0
 SETTLE_S: Final = 2.0
 """The server's counts of rows are a second late."""
@@ -78,6 +80,7 @@ class Fleet:
     late: int = 1000
     streams: int = 20
     idle_s: float = 5.0
+    rounds: int = 5
 
     def asked(self, query: LiteralString, *values: str) -> float:
         """Return the only value of a query."""
@@ -229,7 +232,7 @@ async def families(fleet: Fleet) -> list[Row]:
 async def cost(fleet: Fleet, engine: str) -> list[Row]:
     """Measure what a turn costs a worker and its server, and what a worker that waits costs."""
     name, turns, most = f"6 cost, {engine}", fleet.runs * TURNS, LIMITS[engine]
-    memory_s = await in_memory(fleet.runs)
+    memory_s, _ = await driven(MemoryStore(), fleet.runs, 1)
     await fleet.submit("turns", 1, "first")
     async with fleet.worker("turns", engine) as worker:
         await fleet.until(1, "done")  # An engine may have tables to make.
@@ -254,13 +257,33 @@ async def cost(fleet: Fleet, engine: str) -> list[Row]:
     ]
 
 
-async def in_memory(runs: int) -> float:
-    """Return the CPU seconds of a turn in memory."""
-    agent = AGENTS["turns"]().with_options(store=MemoryStore())
-    cpu = time.process_time()
-    for _ in range(runs):
-        await agent.generate("Go.")
-    return (time.process_time() - cpu) / runs / TURNS
+async def driven(store: Store, runs: int, at_once: int) -> tuple[float, float]:
+    """Drive runs in this process; return the CPU seconds of a turn, and the turns a second."""
+    agent, room = AGENTS["turns"]().with_options(store=store), asyncio.Semaphore(at_once)
+
+    async def drive() -> None:
+        async with room:
+            await agent.generate("Go.")
+
+    cpu, begin, turns = time.process_time(), time.perf_counter(), runs * TURNS
+    await asyncio.gather(*[drive() for _ in range(runs)])
+    return (time.process_time() - cpu) / turns, turns / (time.perf_counter() - begin)
+
+
+async def direct(fleet: Fleet) -> list[Row]:
+    """Measure runs that the process drives which begins them, beside the same runs in memory."""
+    name, overs, rates, store = "6 cost, direct", list[float](), list[float](), MemoryStore()
+    async with aclosing(PostgresStore(fleet.dsn)) as durable:
+        await driven(durable, 1, 1)  # It creates the tables.
+        for _ in range(fleet.rounds):
+            cpu_s, rate = await driven(durable, fleet.runs, SLOTS)
+            overs.append(cpu_s / (await driven(store, fleet.runs, SLOTS))[0])
+            rates.append(rate)
+    rate = median(rates)
+    return [
+        row(name, "CPU a turn over memory store's", median(overs), 2.2, "x"),
+        Row(name, "turns a second", f"{rate:.0f}", "≥ 900", rate >= 900),
+    ]
 
 
 async def parked(fleet: Fleet) -> list[Row]:
@@ -331,11 +354,32 @@ async def deltas(fleet: Fleet) -> list[Row]:
         following = [asyncio.create_task(follow(client, run_id)) for run_id in run_ids]
         async with fleet.worker("speaks"):
             await asyncio.gather(*following)
-    heard = len(ages) / fleet.streams / PIECES
+            age, heard, moved = median(ages), len(ages) / fleet.streams / PIECES, list[float]()
+            for at in range(fleet.rounds):
+                took = dict[bool, float]()
+                for is_followed in (at % 2 == 0, at % 2 == 1):
+                    run_ids = await fleet.submit("speaks", fleet.streams, f"{at}-{is_followed}")
+                    watched = run_ids if is_followed else ()
+                    following = [asyncio.create_task(follow(client, each)) for each in watched]
+                    took[is_followed] = await append_ms(fleet.dsn, f"appends-{at}-{is_followed}")
+                    await asyncio.gather(*following)
+                moved.append(100 * (took[True] / took[False] - 1))
     return [
-        row("11 deltas", f"age in {fleet.streams} streams, median", median(ages), 40.0, "ms"),
+        row("11 deltas", f"age in {fleet.streams} streams, median", age, 40.0, "ms"),
         row("11 deltas", "heard of all that was said", 100 * heard, None, "%"),
+        row("11 deltas", "an append's median beside them, over without", median(moved), 10.0, "%"),
     ]
+
+
+async def append_ms(dsn: str, run_id: str) -> float:
+    """Return the median of the appends that one run makes while models speak."""
+    took, until = list[float](), time.perf_counter() + PIECES * PIECE_S
+    async with aclosing(PostgresStore(dsn)) as store:
+        await store.claim(run_id)
+        while (begin := time.perf_counter()) < until:
+            await store.append(run_id, len(took) + 1, EVENT)
+            took.append(1000 * (time.perf_counter() - begin))
+    return median(took)
 
 
 BENCHES: Final[Mapping[str, Callable[[Fleet], Coroutine[Any, Any, list[Row]]]]] = {
@@ -343,13 +387,22 @@ BENCHES: Final[Mapping[str, Callable[[Fleet], Coroutine[Any, Any, list[Row]]]]] 
     "families": families,
     "hop": partial(hop, engine="Pull", aims=(15, 60)),
     "hop-dbos": partial(hop, engine="Dbos", aims=(110, 250)),
+    "direct": direct,
     "cost": partial(cost, engine="Pull"),
     "cost-dbos": partial(cost, engine="Dbos"),
     "parked": parked,
     "deltas": deltas,
     "timers": timers,
 }
-SMALL: Final = {"runs": 4, "hops": 3, "kills": 1, "parked": 200, "late": 5, "streams": 2}
+SMALL: Final = {
+    "runs": 4,
+    "hops": 3,
+    "kills": 1,
+    "parked": 200,
+    "late": 5,
+    "streams": 2,
+    "rounds": 1,
+}
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.values import AssistantMessage, FinishReason, ModelRequest, Reply, TextPart
 from graphloop.workers import Worker
 
-__all__ = ["AGENTS", "LATE_S", "PIECES", "TURNS"]
+__all__ = ["AGENTS", "LATE_S", "PIECES", "PIECE_S", "TURNS"]
 
 TURNS: Final = 5
 LATE_S: Final = 30.0

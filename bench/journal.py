@@ -33,7 +33,7 @@ from .measure import Cost, Row, Spread, Work, at_most, interleaved, ratios
 from .replies import add, long_add, replies
 from .sizes import Sizes
 
-__all__ = ["rows"]
+__all__ = ["EVENT", "rows"]
 
 Synchronous: TypeAlias = Literal["NORMAL", "FULL"]
 

@@ -37,7 +37,8 @@ class Legs:
 
     Attributes:
         are_short: whether the engine may have more runs than slots, as it tells after a look.
-        freed: is set when a leg ends while slots are short.
+        news: is set when the engine should look: a leg has ended while slots are short, the store
+            tells of a run, or the worker stops.
         stopped: is set when the worker takes no more runs; an engine then starts no leg.
     """
 
@@ -58,7 +59,7 @@ class Legs:
         self.queues = queues
         self.pinned = pinned
         self.are_short = False
-        self.freed = asyncio.Event()
+        self.news = asyncio.Event()
         self.stopped = asyncio.Event()
         self._room = asyncio.Semaphore(slots)
         self._drive = drive
@@ -135,7 +136,7 @@ class Legs:
         finally:
             del self._tasks[run_id]
             if self.are_short:
-                self.freed.set()
+                self.news.set()
         if driven == "again":
             failures, _ = self._delays.get(run_id, (0, 0.0))
             wait_s = min(DELAY_MAX_S, self._poll_s * 2.0 ** min(failures, 64))

@@ -65,7 +65,6 @@ class Pull:
         legs, now, found = self._legs, time.monotonic(), dict[str, float]()
         started = {one: queue for one, queue in self._started.items() if legs.is_under_way(one)}
         under_way = Counter(started.values())
-        legs.freed.clear()
         legs.are_short = False
         for queue, slots in self._lanes.items():
             wanted = min(slots - under_way[queue], legs.slots - len(legs))

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -138,6 +138,7 @@ class Worker:
     def stop(self) -> None:
         """Take no more runs, and let `serve` return when those under way have ended or parked."""
         self._legs.stopped.set()
+        self._legs.news.set()
 
     async def serve(self, *, grace_s: float = 30.0) -> None:
         """Drive waiting runs until `stop`; then give up those that do not end or park in time.
@@ -158,40 +159,37 @@ class Worker:
             f"{name} (code {code[:REVISION_SHOWN]})" for name, code in self._legs.agents.items()
         ]
         LOG.info("a worker serves the runs of %s", ", ".join(codes))
-        left_s, deltas = 0.0, self._tell_deltas()
+        left_s, beside = 0.0, [*self._start_side_tasks()]
         try:
             while not self._legs.stopped.is_set():
+                self._legs.news.clear()  # What comes during the look asks for another look.
                 await self._engine.look()
                 await self._pass_on_commands()
-                await self._wait_for_news()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._poll_s):
+                        await self._legs.news.wait()
             left_s = grace_s
         finally:
             self._legs.stopped.set()
             await self._engine.drain()
             await self._legs.end(left_s)
             await self._engine.close()
-            deltas.cancel()
-            await asyncio.wait((deltas,))
-
-    def _tell_deltas(self) -> asyncio.Future[None]:
-        """Tell the followers of runs what the models stream, if the store can."""
-        if isinstance(self._store, Relays):
-            return asyncio.ensure_future(StreamedTexts(self._store, self._streams).serve())
-        nothing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        return nothing
-
-    async def _wait_for_news(self) -> None:
-        """Wait until `stop`, news of a run, a slot that others wait for, or the next look."""
-        legs = self._legs
-        waits: list[Coroutine[Any, Any, object]] = [legs.stopped.wait(), legs.freed.wait()]
-        if isinstance(self._store, Wakes):
-            waits.append(self._store.woken())
-        tasks = [asyncio.ensure_future(one) for one in waits]
-        try:
-            await asyncio.wait(tasks, timeout=self._poll_s, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in tasks:
+            for task in beside:
                 task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
+
+    def _start_side_tasks(self) -> Generator[asyncio.Task[None]]:
+        """Start what serves beside the engine, as far as the store can: news, and deltas."""
+        if isinstance(self._store, Wakes):
+            yield asyncio.create_task(self._hear_news(self._store))
+        if isinstance(self._store, Relays):
+            yield asyncio.create_task(StreamedTexts(self._store, self._streams).serve())
+
+    async def _hear_news(self, store: Wakes) -> None:
+        """Let the engine look when the store tells of a run."""
+        while True:
+            await store.woken()
+            self._legs.news.set()
 
     async def drive(self, run_id: str) -> Driven:
         """Take one run as far as it goes without an answer from people.

@@ -159,7 +159,7 @@ class Writer:
                 self._transact(todo)
                 self._transact(beat)  # Apart, because a full disk undoes a whole transaction.
                 if len(todo) < len(jobs):
-                    self._sync([job for job in jobs if job.is_written])
+                    self._sync_log([job for job in jobs if job.is_written])
                 with self._lock:
                     self._unfinished -= len(todo)
                 deliver(jobs)
@@ -238,7 +238,7 @@ class Writer:
                     self._attempt(job, self._connection)
             self._connection.execute("COMMIT")
 
-    def _sync(self, jobs: Sequence[Queued]) -> None:
+    def _sync_log(self, jobs: Sequence[Queued]) -> None:
         """Sync the log for callers that have committed."""
         try:
             self._trust_log()

@@ -98,6 +98,84 @@ async def test_a_slot_that_is_free_is_filled_at_once(tmp_path: Path) -> None:
     await store.aclose()
 
 
+class Telling:
+    """The news of a store, which reach those that wait when they are told."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.waiting: list[asyncio.Event] = []
+
+    async def woken(self) -> None:
+        """Wait for news."""
+        self.asked += 1
+        self.waiting.append(asyncio.Event())
+        await self.waiting[-1].wait()
+
+    def tell(self) -> None:
+        """Tell all that wait."""
+        for one in self.waiting:
+            one.set()
+
+
+class Looking:
+    """An engine that only looks."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
+        self._look = look
+
+    async def look(self) -> None:
+        """Look."""
+        await self._look()
+
+    async def open(self) -> None:
+        """Do nothing."""
+
+    async def drain(self) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+
+async def looked(
+    news: Telling, looks: int, *, poll_s: float, at_first: Callable[[], None] = lambda: None
+) -> None:
+    """Let a worker look so often, and do something at the end of its first look."""
+    store, count = MemoryStore(), 0
+    vars(store)["woken"] = news.woken  # A store in memory tells nothing by itself.
+
+    async def look() -> None:
+        nonlocal count
+        count += 1
+        for _ in range(3):
+            await asyncio.sleep(0)
+        if count == 1:
+            at_first()
+        if count == looks:
+            worker.stop()
+
+    agent = Agent(replies(SAID))
+    worker = Worker([agent], store, poll_s=poll_s, engine=lambda _: Looking(look))
+    async with asyncio.timeout(20):
+        await worker.serve()
+
+
+async def test_a_worker_asks_for_news_once_however_often_it_looks() -> None:
+    """A store keeps each request until there are news: a quiet day has 400,000 looks."""
+    news = Telling()
+
+    await looked(news, 5, poll_s=0.001)
+
+    assert news.asked == 1
+
+
+async def test_news_that_come_during_a_look_are_not_lost() -> None:
+    """The look may have passed the run's place already; the next one is an hour away."""
+    news = Telling()
+
+    await looked(news, 2, poll_s=3600, at_first=news.tell)
+
+
 async def test_a_run_is_submitted_once(shared: Open) -> None:
     """A web server may repeat a request that failed; another question needs another id."""
     store, agent = shared(), Agent(replies(SAID))
