@@ -44,12 +44,12 @@ _NOTHING: Final = Usage()
 
 
 # `type` is a field here, because msgspec would accept an object without its tag.
-class _Text(Struct):
+class _Text(Struct, gc=False):
     type: Literal["text_delta"]
     text: str
 
 
-class _BlockDelta(Struct):
+class _BlockDelta(Struct, gc=False):
     type: Literal["content_block_delta"]
     index: int
     delta: _Text

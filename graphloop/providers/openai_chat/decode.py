@@ -52,7 +52,7 @@ _GROWING: Final = ("text", "summary", "data")  # Reasoning detail fields that st
 _ProseDelta: TypeAlias = type[TextDelta] | type[ReasoningDelta]
 
 
-class _Delta(Struct, forbid_unknown_fields=True):
+class _Delta(Struct, forbid_unknown_fields=True, gc=False):
     """A delta that holds only text; some servers send its other fields as null."""
 
     content: str
@@ -64,13 +64,13 @@ class _Delta(Struct, forbid_unknown_fields=True):
     reasoning_content: None = None
 
 
-class _Choice(Struct):
+class _Choice(Struct, gc=False):
     delta: _Delta
     index: Literal[0] = 0
     finish_reason: None = None
 
 
-class _Chunk(Struct):
+class _Chunk(Struct, gc=False):
     choices: tuple[_Choice]
     usage: None = None
     error: None = None

@@ -46,7 +46,7 @@ _CONTENT: Final = frozenset({"output_text.delta", "refusal.delta", "function_cal
 _NOTHING: Final = Usage()
 
 
-class _More(Struct):
+class _More(Struct, gc=False):
     """An event that only adds text to a message."""
 
     type: Literal["response.output_text.delta"]
