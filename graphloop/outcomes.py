@@ -16,6 +16,7 @@ __all__ = [
     "Accepted",
     "Answered",
     "AnsweredCalls",
+    "ApprovalNeeded",
     "Blocked",
     "Calls",
     "Cannot",
@@ -28,7 +29,6 @@ __all__ = [
     "FollowUp",
     "GiveUp",
     "Go",
-    "Held",
     "Outcome",
     "Overflow",
     "Passed",
@@ -73,7 +73,7 @@ class Compacted(Outcome):
 
 
 class Cannot(Outcome):
-    """The conversation cannot be made short enough."""
+    """The compaction failed: the conversation cannot be made short enough."""
 
 
 class Calls(Outcome):
@@ -128,7 +128,7 @@ class Done(Outcome):
     """Every call of the turn has a result."""
 
 
-class Held(Outcome):
+class ApprovalNeeded(Outcome):
     """The calls that need no approval have run; the other calls of the turn wait for a person."""
 
 

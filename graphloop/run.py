@@ -357,13 +357,13 @@ INTERRUPTED = (
     "before calling it again."
 )
 STOPPED = (
-    "The agent was stopped before it had an answer: the run was cancelled. What it has done until "
-    "then is done: check before calling it again."
+    "The agent was stopped before it had an answer: the run was cancelled. Its effects until then "
+    "have happened: check before calling it again."
 )
 
 
 def ended_by_stop(run: Run[S], event: Cancelled, spent: Spent) -> Run[S]:
-    """Return the run with an ending for a stop; adds its usage and all started calls to `spent`."""
+    """Return the stopped run with its ending; `spent` then has all started calls, too."""
     started = [one for at, one in run.pending.items() if at not in event.unstarted]
     calls = [one.call.name for one in started if isinstance(one, CallTool)]
     tools = sum(name not in run.setup.own for name in calls)

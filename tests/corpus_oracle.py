@@ -267,7 +267,7 @@ class _Explorer:
                     self.seen.show("GL3", f"{name} is entered with calls that have run")
                 if node.kind == "model" and owed:
                     self.seen.show("GL3", f"{name} puts another reply in place of open calls")
-            elif node.kind == "model" or word in {"calls", "held"}:
+            elif node.kind == "model" or word in {"calls", "approval_needed"}:
                 gated, ran = None, ran and node.kind != "model"
             elif node.kind == "gate" and word == "settled":
                 gated = turn.number

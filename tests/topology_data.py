@@ -264,7 +264,7 @@ def standard(
         },
         "extend": {"retry": "model", "give_up": "append"},
         "gate": {"settled": "execute", "aborted": "append"},
-        "execute": {"done": "append", "held": "gate", "aborted": "append"},
+        "execute": {"done": "append", "approval_needed": "gate", "aborted": "append"},
         "append": {
             "answered_calls": "stop",
             "resend": "stop",
@@ -334,7 +334,7 @@ def _lead(topology: Topology, name: str, word: str, target: str) -> None:
 def _no_gate(topology: Topology) -> None:
     _lead(topology, "prepare", "calls", "execute")
     _lead(topology, "model", "calls", "execute")
-    _lead(topology, "execute", "held", "append")
+    _lead(topology, "execute", "approval_needed", "append")
     gate = _p(topology, "gate")
     del topology["nodes"][gate], topology["edges"][gate]
 
@@ -430,7 +430,7 @@ MUTANTS: Final = (
     Mutant("gate bypassed by the model", "GL2", _leads("model", "calls", "execute")),
     Mutant("gate bypassed by a conversation", "GL2", _leads("prepare", "calls", "execute")),
     Mutant("answer led to the tools", "GL2", _leads("model", "answered", "execute")),
-    Mutant("held calls not asked about", "GL2", _leads("execute", "held", "execute")),
+    Mutant("held calls not asked about", "GL2", _leads("execute", "approval_needed", "execute")),
     Mutant("append skipped after running", "GL3", _leads("execute", "done", "stop")),
     Mutant("calls skipped", "GL3", _leads("model", "calls", "END")),
     Mutant("handed-in calls skipped", "GL3", _leads("prepare", "calls", "END")),

@@ -310,7 +310,7 @@ class Weaver:
         for gate, after in zip(gates, afters, strict=True):
             self.put(gate, {"settled": after.name, "aborted": over})
         held = rng.choice(gates).name
-        self.put(execute, {"done": over, "held": held, "aborted": over})
+        self.put(execute, {"done": over, "approval_needed": held, "aborted": over})
         more = {"answered_calls": stop.name, "resend": stop.name}
         self.put(append, {**more, "final": verify.name})
         self.put(verify, {"accepted": onward, "rejected": over, "follow_up": stop.name})

@@ -125,7 +125,7 @@ async def _bound_body(response: httpx.Response) -> None:
     """
     encoding = response.headers.get("content-encoding", "identity")
     if encoding.strip().lower() != "identity":
-        raise httpx.RemoteProtocolError(f"expected a reply as asked for, found {encoding!r}")
+        raise httpx.RemoteProtocolError(f"expected a reply without compression, found {encoding!r}")
     assert isinstance(response.stream, httpx.AsyncByteStream), "the client is asynchronous"
     response.stream = _Bounded(response.stream)
 

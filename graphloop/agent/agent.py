@@ -66,7 +66,7 @@ class Agent(Generic[DepsT_contra, OutputT_co]):
         self,
         model: Model,
         *,
-        # TypeForm has no value that is the default of every type.
+        # A type checker accepts no value as the default of every `TypeForm[T]`.
         output_type: TypeForm[OutputT_co] = PLAIN_TEXT,  # type: ignore[assignment]
         deps_type: TypeForm[DepsT_contra] = NO_DEPS,  # type: ignore[assignment]
         **options: Unpack[AgentOptions[DepsT_contra]],

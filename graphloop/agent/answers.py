@@ -307,7 +307,7 @@ class ToolApprover(Struct, frozen=True):
             if any(may_ask(rules, effect.call.name) for rules in (*recorded, *self.parent_rules)):
                 raise LeftOpen
         pending = question_of(run, effect, path_key(run, effect), self.agents)
-        # `with_deps` has lent a second argument to a function that needs one.
+        # `with_deps` has already given `deps` to a function that takes them.
         answer = cast("Callable[[Pending], Decision]", self.decide)(pending)
         if inspect.isawaitable(answer):
             answer = await answer

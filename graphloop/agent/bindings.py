@@ -298,8 +298,9 @@ def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | No
     called = max(ways, key=len, default=tuple[str, ...]())
     if given is None and (deep := len(called)) > most >= len(path):
         raise ConfigError(
-            f"agents {' > '.join(map(repr, called))} are {deep} deep, so no model can call "
-            f"{called[most]!r}. Fix: max_agent_depth={deep}, or max_agent_depth={most} if meant"
+            f"`max_agent_depth`: expected at least {deep}, as agents call each other "
+            f"({' > '.join(map(repr, called))}), found {most}: no model can call {called[most]!r}. "
+            f"Fix: max_agent_depth={deep}; or max_agent_depth={most}, which says that it is meant."
         )
     return Nesting(path, within, called[:most])
 

@@ -113,7 +113,8 @@ class ChildOpener(Struct, Generic[S], frozen=True):
         messages = brief.messages
         if not messages and self.terms.needs_messages:
             raise ConfigError(
-                f"agent {agent!r} is given no message, and a model needs one. Fix: give `prompt=`."
+                f"agent {agent!r}: expected a message for its model, found none. "
+                "Fix: give `prompt=`."
             )
         if instructions:
             rest = [message for message in messages if not isinstance(message, SystemMessage)]

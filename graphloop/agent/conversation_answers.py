@@ -165,7 +165,7 @@ class ConversationAnswers(Struct, frozen=True):
             if isinstance(effect, AskHuman):
                 name = next((name for name in own if name in approvals), None)
                 if name is None:
-                    return Approval(approved=False, reason="nobody has answered.")
+                    return Approval(approved=False, reason="no person has answered.")
                 return self._check_token(approval_from(approvals[name]), name)
             for name in own:
                 if name in results:

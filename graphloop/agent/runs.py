@@ -57,7 +57,7 @@ class HasRuns(Protocol[O_co, S]):
 
     @property
     def runs(self) -> Runs[O_co, S]:
-        """The `Runs` of the object's own store."""
+        """The runs in the store of this agent or graph."""
         ...
 
 

@@ -100,11 +100,11 @@ class RunStream(Generic[OutputT_co, S]):
 
     @property
     def run(self) -> Run[S] | None:
-        """The present state of the run; None before it has started."""
+        """The run as it is now; None before it has started."""
         return self._opened.driver.run if self._opened is not None else None
 
     def children(self) -> Mapping[str, Run[Any]]:
-        """Return the present states of the child runs here, at any depth, by run id."""
+        """Return the child runs driven here, at any depth, as they are now, by run id."""
         return {} if self._opened is None else self._opened.driver.children.descendants
 
     @property

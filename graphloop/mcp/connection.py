@@ -84,7 +84,7 @@ class Connection:
         target: where the server is.
         name: the server's name in errors and logs.
         mode: how the protocol's version is found out.
-        inputs: what the server gets that asks for inputs.
+        inputs: answers the server's requests for input.
         changed: is awaited when the server says that its tools have changed.
     """
 
@@ -264,7 +264,7 @@ class Connection:
         Args:
             name: the server's name of the tool.
             arguments: the checked arguments.
-            context: takes how far the call is, and counts the models that the server asks.
+            context: receives the call's progress, and counts the server's model calls.
             rounds: the answers that the server has asked for; None for a new call.
 
         Raises:

@@ -101,7 +101,7 @@ def _user_parts(place: str, content: object) -> tuple[UserPart, ...]:
             f"{place}: expected `content` to be a string or a list of parts, found "
             f"{type(content).__name__}"
         )
-    given = cast("Sequence[object]", content)  # isinstance leaves items untyped.
+    given = cast("Sequence[object]", content)  # `isinstance` narrows no item's type.
     return tuple(_user_part(f"{place}.content[{at}]", part) for at, part in enumerate(given))
 
 

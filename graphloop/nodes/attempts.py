@@ -53,7 +53,7 @@ def check_attempts(
     """
     wrapped = tuple(nodes)
     for node in wrapped:
-        name = cast("object", node.name)  # Users are not checked.
+        name = cast("object", node.name)  # No type checker has to have seen the caller's node.
         if flaw := node_flaw_of(name) if isinstance(name, str) else "it is no text":
             # No table checks a wrapped node's name, and the keys of its effects begin with it.
             raise ConfigError(f"{wrapper}: {name!r:.60} is not a node's name: {flaw}")
@@ -70,7 +70,7 @@ def check_attempts(
                 "run has ended, and its failure is an ending: try again within its own function"
             )
     first = wrapped[0]
-    chosen = frozenset(on if isinstance(on, Iterable) else ())  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+    chosen = frozenset(on if isinstance(on, Iterable) else ())  # pyright: ignore[reportUnnecessaryIsInstance] - no type checker has to have seen the caller's code.
     if not chosen or not chosen <= first.outcomes - NEVER:
         fit = ", ".join(sorted(one.__name__ for one in first.outcomes - NEVER))
         raise ConfigError(

@@ -32,7 +32,7 @@ from ..limits import (
     tools_waiting,
 )
 from ..node_protocol import Leave, Reaction, Wait, outcomes_of
-from ..outcomes import Aborted, Done, Held
+from ..outcomes import Aborted, ApprovalNeeded, Done
 from ..rules import describe_rule
 from ..run import Run, evolve
 from ..spending import whole_number
@@ -54,7 +54,7 @@ __all__ = ["Execute", "ExecuteOutcome"]
 
 S = TypeVar("S")
 
-ExecuteOutcome: TypeAlias = Done | Held | Aborted
+ExecuteOutcome: TypeAlias = Done | ApprovalNeeded | Aborted
 
 NOT_AGAIN: Final = "It is not known whether this call took effect; it is not run again."
 DONE: Final = Done()
@@ -86,9 +86,9 @@ class Execute(FrozenFields):
 
     @property
     def contract(self) -> Contract:
-        """Promises for the proofs: a visit runs tools and may ask; `Held` comes once a turn."""
+        """Promises for the proofs: it runs tools, may ask, and leaves once a turn for approvals."""
         once = Cap(1, resets=frozenset({"turn", "close", "reply"}))
-        return Contract(caps={Held: once}, moves={Aborted: BROKEN}, tools=True, asks=True)
+        return Contract(caps={ApprovalNeeded: once}, moves={Aborted: BROKEN}, tools=True, asks=True)
 
     def __post_init__(self) -> None:
         """Check that `max_tool_concurrency` is a whole number of at least 1."""
@@ -204,7 +204,7 @@ class Execute(FrozenFields):
         if run.pending:
             return Wait(run)
         if None in results:
-            return Leave(run, Held())
+            return Leave(run, ApprovalNeeded())
         return hand_over(run, tools_ran=True) if run.setup.attended else Leave(run, DONE)
 
     def _go_on(
@@ -226,7 +226,7 @@ class Execute(FrozenFields):
         run = evolve(run, turn=turn)
         if ready or run.pending:
             return Wait(run, _effects_of(run, ready, queues))
-        return Leave(run, Held())
+        return Leave(run, ApprovalNeeded())
 
     def _next_calls(self, run: Run[S], queues: tuple[Queue, ...]) -> Mapping[int, ToolSpec]:
         """Return the calls to start now: all client tools, then others up to the limit.

@@ -85,8 +85,8 @@ class Verify(FrozenFields):
         """Refuse two checks with the same callback name, because rejections are counted by name."""
         super().__post_init__()
         # The graph refuses values of other types when it is made.
-        checks = self.checks if isinstance(self.checks, tuple) else ()  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
-        names = [one.callback for one in checks if isinstance(one, AnswerCheck)]  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+        checks = self.checks if isinstance(self.checks, tuple) else ()  # pyright: ignore[reportUnnecessaryIsInstance] - no type checker has to have seen the caller's code.
+        names = [one.callback for one in checks if isinstance(one, AnswerCheck)]  # pyright: ignore[reportUnnecessaryIsInstance] - no type checker has to have seen the caller's code.
         if len(names) > len(set(names)):
             raise ConfigError(
                 f"expected a different name for each check of an answer, found {names!r}"

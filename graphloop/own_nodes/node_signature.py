@@ -22,10 +22,10 @@ from ..errors import ConfigError, NodeDefinitionError
 from ..outcomes import (
     Aborted,
     AnsweredCalls,
+    ApprovalNeeded,
     Calls,
     Done,
     Failed,
-    Held,
     Outcome,
     Settled,
     outcome_name,
@@ -36,7 +36,7 @@ from ..values import Message, SystemMessage, Usage, UserMessage, idempotency_key
 
 __all__ = ["NodeContext", "NodeSignature", "signature_of"]
 
-ABOUT_CALLS: Final = (AnsweredCalls, Calls, Done, Held, Settled)
+ABOUT_CALLS: Final = (AnsweredCalls, Calls, Done, ApprovalNeeded, Settled)
 """Outcomes that tell the checker the results of a turn's calls; functions must not return these."""
 
 

@@ -143,7 +143,7 @@ def secret_of(value: bytes | str | None) -> bytes | None:
     Raises:
         ConfigError: the secret is empty, or neither text nor bytes.
     """
-    if value is not None and not isinstance(value, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+    if value is not None and not isinstance(value, bytes | str):  # pyright: ignore[reportUnnecessaryIsInstance] - no type checker has to have seen the caller's code.
         raise ConfigError(
             f"approval secret: expected text or bytes, found {type(value).__name__}. Fix: pass one."
         )

@@ -173,7 +173,7 @@ def deny(*tools: str | Named, when: Condition | None = None, reason: str = "") -
     Raises:
         ConfigError: neither tools nor `when` are given, or a value is not valid.
     """
-    if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users are not checked.
+    if not isinstance(reason, str):  # pyright: ignore[reportUnnecessaryIsInstance] - no type checker has to have seen the caller's code.
         raise ConfigError(
             f"deny: `reason`: expected text for the model, found {reason!r}. Fix: quote it."
         )

@@ -6,7 +6,7 @@ contract of a node determine how a transition changes the status:
 
     idle ──Calls──► open ──gate.Settled──► gated ──Done──► ran ──append──► idle
                      ▲                       │
-                     └──────── Held ─────────┘
+                     └─── ApprovalNeeded ────┘
 
 Calls of a reply that was truncated, refused or too long have the status `cut`: they must never run,
 and need no result. All other calls must reach an `append` node before the next reply replaces them
@@ -26,11 +26,11 @@ from ..node_protocol import Kind
 from ..nodes import Compact, Extend
 from ..outcomes import (
     AnsweredCalls,
+    ApprovalNeeded,
     Calls,
     Compacted,
     ContextFull,
     Done,
-    Held,
     Outcome,
     Refused,
     Retry,
@@ -198,7 +198,7 @@ def _calls_after(  # noqa: PLR0911 - one way out for each kind of node
         return None if unseen and issubclass(outcome, AnsweredCalls) else (gated, "idle")
     if kind == "gate" and issubclass(outcome, Settled):
         return True, "gated" if status == "open" else status
-    if kind == "execute" and issubclass(outcome, Held):
+    if kind == "execute" and issubclass(outcome, ApprovalNeeded):
         return False, "open" if status in UNANSWERED else status
     if kind == "execute" and issubclass(outcome, Done):
         return gated, "ran" if status in UNANSWERED else status

@@ -165,7 +165,7 @@ def _why_perhaps_bounded(ranking: Ranking[S], cycle: Cycle) -> str:
         holder = next(arc.source for arc in cycle.around if arc in unasked)
         return (
             f"{holder!r} holds calls once if a gate asks about them, and none does on "
-            f"{cycle.words}: lead `Held` to a Gate."
+            f"{cycle.words}: lead `ApprovalNeeded` to a Gate."
         )
     return ""
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias, TypeVar
 from ..errors import nearest
 from ..node_protocol import unwrapped
 from ..nodes import Gate, Screen, Screened
-from ..outcomes import Aborted, Accepted, Blocked, Failed, Held, Settled, outcome_name
+from ..outcomes import Aborted, Accepted, ApprovalNeeded, Blocked, Failed, Settled, outcome_name
 from ..policy import NARROWER, shadowed, unmatched
 from .calls import CallProduct, CallState
 from .proof_graph import (
@@ -142,7 +142,7 @@ def find_unasked_holds(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
     for node in filter(calls.runs_tools, graph.nodes):
 
         def is_held(arc: Arc, target: CallState, held: bool, node: str = node) -> bool:  # noqa: FBT001 - a flag of the product
-            now = held or (arc.source == node and issubclass(arc.outcome, Held))
+            now = held or (arc.source == node and issubclass(arc.outcome, ApprovalNeeded))
             return now and calls.kind(target.node) != "gate"
 
         def is_goal(state: _Flagged, _: Arc | None) -> bool:
@@ -157,10 +157,10 @@ def find_unasked_holds(calls: CallProduct[S]) -> Iterator[Finding | Unknown]:
                 "GL2",
                 "calls that a gate holds for a person are appended, and no person is asked about "
                 "them.",
-                "lead `Held` back to the Gate, which asks; or leave out its `hold=False`.",
+                "lead `ApprovalNeeded` to the Gate, which asks; or leave out its `hold=False`.",
                 node=node,
                 path=path,
-                outcome=outcome_name(Held),
+                outcome=outcome_name(ApprovalNeeded),
             )
 
         if path_without(Exclusions()) is not None:
@@ -226,11 +226,11 @@ def find_parks_after_effects(graph: ProofGraph[S]) -> Iterator[Finding | Unknown
         acts = node.kind == "act"
         if contract is None or not (contract.asks and (contract.tools or acts)):
             continue
-        if not any(issubclass(outcome, Held) for outcome in node.outcomes):
+        if not any(issubclass(outcome, ApprovalNeeded) for outcome in node.outcomes):
             yield graph.finding(
                 "GL10",
                 f"{'acts' if acts else 'runs tools'} and waits for a person in one visit.",
-                "ask in a node of its own before, or leave by `Held` to a gate that asks.",
+                "ask in a node of its own, or leave by `ApprovalNeeded` to a gate that asks.",
                 node=name,
                 path=graph.run_to(name),
             )

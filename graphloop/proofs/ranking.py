@@ -27,8 +27,8 @@ from ..outcomes import (
     Aborted,
     Accepted,
     AnsweredCalls,
+    ApprovalNeeded,
     Calls,
-    Held,
     Outcome,
     Refused,
     Resend,
@@ -165,12 +165,12 @@ class Ranking(Generic[S]):
         return [arc for arc, cap in kept if not cap.counts or arc in moved]
 
     def unasked_holds(self, arcs: Sequence[Arc]) -> frozenset[Arc]:
-        """Return the `Held` transitions that are on a cycle without a gate.
+        """Return the `ApprovalNeeded` transitions that are on a cycle without a gate.
 
         A gate asks a person about held calls, so that calls are held only once. Without a gate on
-        the cycle, the cap on `Held` does not hold.
+        the cycle, the cap on `ApprovalNeeded` does not hold.
         """
-        held = [arc for arc in arcs if issubclass(arc.outcome, Held)]
+        held = [arc for arc in arcs if issubclass(arc.outcome, ApprovalNeeded)]
         if not held:
             return frozenset()
         nodes = self.graph.nodes

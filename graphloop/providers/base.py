@@ -152,7 +152,7 @@ LIVE: Final = DELTAS | {Restarted}
 """The types of `Live`."""
 
 
-# Not `isinstance`: a look at a value that is none of seven structs takes 2 µs, these take 0.1.
+# Not `isinstance`: for a value of none of the seven types it takes 2 µs, and this takes 0.1 µs.
 def is_delta(item: object) -> TypeIs[Delta]:
     """Whether an item is one of `DELTAS`."""
     return type(item) in DELTAS

@@ -45,7 +45,7 @@ def options_of(settings: Settings, owned: Mapping[str, str]) -> tuple[JsonObject
         if instead is not None:
             raise ConfigError(
                 "Settings.options: expected only fields that graphloop does not write itself, "
-                f"found {name!r}. Leave it out. {instead}"
+                f"found {name!r}. Fix: leave it out. {instead}"
             )
     tools = options.pop("tools", [])
     if not is_list(tools):

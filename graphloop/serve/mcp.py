@@ -292,12 +292,15 @@ class McpServer:
         run_id = self._claims.run_of(state)
         if run_id is None:
             raise RequestRefused(
-                "`request_state`: expected one of this server, found another text."
+                "`request_state`: expected one of this server, found another text. "
+                "Fix: call the tool again."
             )
         try:
             asked = await agent.runs(self._store).waiting(run_id)
         except GraphloopError as error:
-            raise RequestRefused("`request_state` names no run that waits.") from error
+            raise RequestRefused(
+                "`request_state`: expected a run that waits, found none. Fix: call the tool again."
+            ) from error
         if not asked or not self._claims.fits(state, request.caller, request.tool, run_id, asked):
             raise RequestRefused(
                 "`request_state` does not fit: its questions are answered, or another caller's."

@@ -1,7 +1,7 @@
-"""Flaws: fields of the state that cannot give a node its items, or take what its agents answer.
+"""Flaws: state fields whose type does not fit the items or the answers of a node's agents.
 
-Such a field would end a run after its agents are paid. Types are compared only as far as they are
-known: a union, a type with validators of its own, and `Any` fit everything.
+Such a field would fail a run only after its agents have spent money. Types are compared only as
+far as they are known: a union, a type with validators of its own, and `Any` fit everything.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ def typed_events(kind: object, events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _no_blob(digest: str) -> bytes:
-    raise StoreError(f"expected {digest}, which is beside the journal, found the line alone")
+    raise StoreError(f"{digest}: expected its data beside the journal, found none")
 
 
 def _checksum(text: bytes) -> bytes:

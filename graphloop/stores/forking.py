@@ -50,7 +50,7 @@ async def fork_run(
             f"run {run_id!r} has child runs, and only its graph tells which of them were running "
             f"after event {at}. Fix: give the graph."
         )
-    within = 1 <= number_of(at, events) <= len(events)  # If not, `fork` raises the error.
+    within = 1 <= number_of(at, events) <= len(events)  # Otherwise `fork` raises the error, later.
     children = children_at(graph, events, at) if graph is not None and within else ()
     if within and not share:
         _refuse_approved(run_id, graph, events[:at])

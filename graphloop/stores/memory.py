@@ -78,7 +78,7 @@ class Claims(Struct, eq=False):
         with self._lock:
             if run_id not in self.taken:
                 raise StoreError(
-                    f"run {run_id!r} is not claimed by this store, so it cannot be released."
+                    f"run {run_id!r}: expected a claim of this store, found none. Fix: claim it."
                 )
             del self.taken[run_id]
 

@@ -92,7 +92,7 @@ def subject_of(
     added = rules_of(rules)
     if isinstance(subject, Agent):
         if tools:
-            raise ConfigError("tools: expected none, an agent has its own. Fix: leave them out.")
+            raise ConfigError("`tools`: expected none: an agent has its own. Fix: leave it out.")
         agent = furnished(subject)
         graph: NodeGraph[Any] = agent.graph
         terms = agent.as_tool(name="fuzzed").opener.terms

@@ -128,7 +128,7 @@ async def execute_call(
     except TooLate:
         return ToolOutcome(
             f"Tool {name!r} gave no result within {policy.timeout_s:g} seconds and was given up. "
-            "What it had begun may have happened.",
+            "Its effects may have happened.",
             "timeout",
         )
 

@@ -29,8 +29,8 @@ Role: TypeAlias = Literal["main", "closing", "leaving", "quiet", "side"]
 
 ANYWHERE: Final = "on any worker"
 _QUIET_OUTCOMES: Final = frozenset({"aborted", "failed"})
-_NOT_FOLLOWED: Final = _QUIET_OUTCOMES | {"held"}
-"""The outcomes that the main path does not follow; by `held`, a run waits for a person."""
+_NOT_FOLLOWED: Final = _QUIET_OUTCOMES | {"approval_needed"}
+"""The outcomes that the main path does not follow: a failure, a stop, and a wait for a person."""
 
 
 @final
@@ -41,7 +41,7 @@ class Line:
     The role decides how the edge is drawn:
 
     - `main`: part of the main path, which follows the first outcome of each node from the start;
-      the main path skips the outcomes `failed`, `aborted` and `held`
+      the main path skips the outcomes `failed`, `aborted` and `approval_needed`
     - `closing`: leads from the end of the main path back into it
     - `leaving`: leads from the last node of the main path to END
     - `quiet`: has only the outcomes `failed` and `aborted`

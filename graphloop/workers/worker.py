@@ -49,7 +49,7 @@ LOG: Final = logging.getLogger("graphloop")
 
 PATIENCE_S: Final = 2.0
 """The longest wait for a rate with which a run keeps its slot of the worker."""
-LATE: Final = "Nobody answered in time."
+LATE: Final = "No answer came in time."
 
 
 @final
@@ -222,7 +222,7 @@ class Worker:
         except (RunBusy, Fenced):
             return "again"
         except (ConfigError, IllegalEvent) as error:
-            if late:  # Somebody may have answered meanwhile.
+            if late:  # Another answer may have come meanwhile.
                 return "again"
             return await self._record_blocked(record, agent, error)
         finally:

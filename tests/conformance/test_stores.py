@@ -402,11 +402,11 @@ def test_what_is_not_claimed_cannot_be_released(open_leasing: OpenLeasing) -> No
     async def scenario() -> None:
         store = open_leasing()
         await store.append("r", 1, started("r"))
-        with pytest.raises(StoreError, match="not claimed by this store"):
+        with pytest.raises(StoreError, match="expected a claim of this store"):
             await store.release("r", "done", ())
         await store.claim("r")
         await store.release("r", "done", ())
-        with pytest.raises(StoreError, match="not claimed by this store"):
+        with pytest.raises(StoreError, match="expected a claim of this store"):
             await store.release("r", "done", ())
 
     do(scenario())

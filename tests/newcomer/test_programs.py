@@ -128,8 +128,9 @@ def test_three_levels_of_agents_have_one_budget(folder: Path) -> None:
         "/c0.0 /c0.0/c0.0 /c1.0 /c1.0/c0.0",
         "budget budget.agent_calls",
         "326 model calls at most",
-        "agents 'director' > 'store' > 'clerk' are 3 deep, so no model can call 'clerk'. Fix: "
-        "max_agent_depth=3, or max_agent_depth=2 if meant",
+        "`max_agent_depth`: expected at least 3, as agents call each other ('director' > 'store' > "
+        "'clerk'), found 2: no model can call 'clerk'. Fix: max_agent_depth=3; or "
+        "max_agent_depth=2, which says that it is meant.",
     ] == succeeded("python p06_firm.py", folder)
 
 

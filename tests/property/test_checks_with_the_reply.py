@@ -11,7 +11,7 @@ from graphloop import END, Edges, Graph, Node, allow, ask, deny
 from graphloop.effects import CheckCalls
 from graphloop.events import CallCheck, CallsChecked, Event, ModelReplied, Setup, Started
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
-from graphloop.outcomes import Calls, Held, Outcome, Ready, Settled
+from graphloop.outcomes import ApprovalNeeded, Calls, Outcome, Ready, Settled
 from graphloop.policy import Rule
 from graphloop.run import Run
 from graphloop.step import begin, step
@@ -33,7 +33,7 @@ def gated(rules: Sequence[tuple[Rule, ...]]) -> Graph[None]:
     edges: Edges[None] = {
         prepare: {Ready: model, Calls: gates[0], ...: END},
         model: {Calls: gates[0], ...: append},
-        execute: {Held: gates[0], ...: append},
+        execute: {ApprovalNeeded: gates[0], ...: append},
         append: {...: END},
     }
     targets: list[Node[None, Outcome]] = [*gates[1:], execute]

@@ -42,13 +42,13 @@ from graphloop.outcomes import (
     Accepted,
     Answered,
     AnsweredCalls,
+    ApprovalNeeded,
     Calls,
     Cannot,
     Compacted,
     Failed,
     FollowUp,
     Go,
-    Held,
     Outcome,
     Ready,
     Refused,
@@ -71,7 +71,7 @@ EVENTS_MAX: Final = 150
 
 NOTHING: Final = frozenset[Any]()
 PROMISED: Final[set[tuple[str, type[Outcome]]]] = {
-    *(("caps", one) for one in (Again, Compacted, Go, Held, Rejected, Retry)),
+    *(("caps", one) for one in (Again, Compacted, Go, ApprovalNeeded, Rejected, Retry)),
     *(("note", one) for one in (Rejected, Unplanned)),
     *(("keeps", one) for one in (Again, Go, Settled)),
     *(("turn", one) for one in (Ready, Answered)),
@@ -122,7 +122,7 @@ def is_known(visits: Sequence[Visit], problem: str) -> bool:
     """Whether calls are held again as no gate was passed in between: GL2 refuses that."""
     if not (problem.startswith("caps:") and problem.endswith("held)")):
         return False
-    held = [at for at, one in enumerate(visits) if one.outcome is Held]
+    held = [at for at, one in enumerate(visits) if one.outcome is ApprovalNeeded]
     between = [visits[one + 1 : other] for one, other in pairwise(held)]
     return any(not any(one.node.kind == "gate" for one in some) for some in between)
 
@@ -204,7 +204,7 @@ PLANTED: Final[tuple[tuple[str, type[Any], Callable[[Contract], Contract]], ...]
     ("caps", Compact, wrong(caps={Compacted: Cap(0, resets=frozenset({"close"}))})),
     ("caps", Verify, wrong(caps={Rejected: Cap(0, resets=frozenset({"question"}))})),
     ("caps", StopCheck, wrong(caps={Go: Cap(0, counts=frozenset({"turn"}))})),
-    ("caps", Execute, wrong(caps={Held: Cap(0, resets=frozenset({"turn"}))})),
+    ("caps", Execute, wrong(caps={ApprovalNeeded: Cap(0, resets=frozenset({"turn"}))})),
     ("caps", Function, wrong(caps={Again: Cap(0)})),
     ("instead", Append, wrong(caps={AnsweredCalls: Cap(99, instead=Aborted)})),
     ("instead", Gate, wrong(caps={Settled: Cap(99, instead=Aborted)})),

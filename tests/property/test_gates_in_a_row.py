@@ -24,7 +24,16 @@ from graphloop import (
     tool,
 )
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
-from graphloop.outcomes import AnsweredCalls, Calls, Go, Held, Outcome, Ready, Resend, Settled
+from graphloop.outcomes import (
+    AnsweredCalls,
+    ApprovalNeeded,
+    Calls,
+    Go,
+    Outcome,
+    Ready,
+    Resend,
+    Settled,
+)
 from graphloop.rules import Rules, at_most_once, never
 from graphloop.testing import ScriptedModel
 from graphloop.topology import Registry, load
@@ -47,7 +56,7 @@ edges:
   model_call: {calls: limits, failed: END, aborted: END, else: append}
   limits: {settled: people, else: append}
   people: {settled: execute, else: append}
-  execute: {held: limits, else: append}
+  execute: {approval_needed: limits, else: append}
   append: {else: END}
 tools: [pay]
 """
@@ -79,7 +88,7 @@ def gated(*gates: Gate) -> Graph[None]:
     edges: Edges[None] = {
         prepare: {Ready: model, Calls: gates[0], ...: END},
         model: {Calls: gates[0], ...: append},
-        execute: {Held: gates[0], ...: append},
+        execute: {ApprovalNeeded: gates[0], ...: append},
         append: {AnsweredCalls: stop, Resend: stop, ...: END},
         stop: {Go: prepare, ...: END},
     }

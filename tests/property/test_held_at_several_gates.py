@@ -21,9 +21,9 @@ from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep, StopCheck
 from graphloop.outcomes import (
     AnsweredCalls,
+    ApprovalNeeded,
     Calls,
     Go,
-    Held,
     Outcome,
     Ready,
     Resend,
@@ -64,7 +64,7 @@ class Row:
         edges: Edges[None] = {
             prepare: {Ready: model, Calls: self.gates[0], ...: END},
             model: {Calls: self.gates[0], ...: append},
-            self.execute: {Held: self.gates[self.back % len(self.gates)], ...: append},
+            self.execute: {ApprovalNeeded: self.gates[self.back % len(self.gates)], ...: append},
             append: {AnsweredCalls: stop, Resend: stop, ...: END},
             stop: {Go: prepare, ...: END},
         }

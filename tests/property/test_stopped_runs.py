@@ -37,7 +37,7 @@ from graphloop.graph import END
 from graphloop.graph import NodeGraph as StaticGraph
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
-from graphloop.outcomes import Aborted, Calls, Done, Held, Outcome, Ready, Settled
+from graphloop.outcomes import Aborted, ApprovalNeeded, Calls, Done, Outcome, Ready, Settled
 from graphloop.proofs.calls import CallProduct, find_call_faults
 from graphloop.proofs.checking import check
 from graphloop.proofs.proof_graph import ProofGraph
@@ -70,7 +70,7 @@ def led_back() -> Graph[None]:
             prepare: {Calls: gate, Ready: model, ...: END},
             model: {Calls: gate, ...: append},
             gate: {Settled: execute, ...: append},
-            execute: {Done: append, Held: gate, Aborted: gate2},
+            execute: {Done: append, ApprovalNeeded: gate, Aborted: gate2},
             gate2: {Settled: execute2, ...: append},
             execute2: {...: append},
             append: {...: END},

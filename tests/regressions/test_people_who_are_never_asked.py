@@ -32,7 +32,7 @@ def looping(gate: nodes.Gate, held: Node[None, Outcome] | None = None) -> Graph[
             begin: {outcomes.Ready: ask, outcomes.Calls: gate, ...: END},
             ask: {outcomes.Calls: gate, outcomes.Failed: END, ...: append},
             gate: {outcomes.Settled: execute, ...: append},
-            execute: {outcomes.Held: to, ...: append},
+            execute: {outcomes.ApprovalNeeded: to, ...: append},
             append: {outcomes.AnsweredCalls: stop, outcomes.Resend: stop, ...: END},
             stop: {outcomes.Go: begin, ...: END},
         },

@@ -107,7 +107,9 @@ class Asking(Struct, frozen=True):
         refuse_unknown_options(asking, ChatInput, "a question of a chat")
         if prompt is None:
             if last is None:
-                raise ConfigError(f"{self.chain.title}: expected its first question, found none.")
+                raise ConfigError(
+                    f"{self.chain.title}: expected its first question, found none. Fix: ask one."
+                )
             answers = cast("AnswersInput[Any]", asking)
             resumed = resume_run(self.terms, last.run.id, answers, keep=keep)
             return Asked(await resumed.open_run(), last.number, last.before)

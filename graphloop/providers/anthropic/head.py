@@ -107,9 +107,9 @@ def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, 
     config: object = options.get("output_config", {})
     if not is_object(config) or "format" in config:
         raise ConfigError(
-            "Settings.options: expected an object without 'format' at 'output_config', for the "
-            f"request's own output {output.name!r} is written there, found {config!r}. Leave one "
-            "of the two out."
+            "Settings.options: expected an object without 'format' at 'output_config', where the "
+            f"request's own output {output.name!r} goes, found {config!r}. Fix: leave out one of "
+            "the two."
         )
     place = f"output {output.name!r}: schema"
     schema = closed_schema(output.schema, place=place, description=output.description)

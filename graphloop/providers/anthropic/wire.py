@@ -67,10 +67,10 @@ class AnthropicMessages:
 
     def __post_init__(self) -> None:
         if not self.model:
-            raise ConfigError("model: expected a model's name, found ''. Name one.")
+            raise ConfigError("`model`: expected a model's name, found ''. Fix: name one.")
         if self.max_tokens_default < 1:
             raise ConfigError(
-                f"max_tokens_default: expected at least 1, found {self.max_tokens_default!r}."
+                f"`max_tokens_default`: expected at least 1, found {self.max_tokens_default!r}."
             )
 
     def headers(self, api_key: str) -> Mapping[str, str]:

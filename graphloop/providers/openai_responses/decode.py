@@ -218,7 +218,7 @@ class ResponsesDecoder:
         if self._is_early and not self._items:
             raise StreamTruncated(
                 "expected the items of the reply, found only deltas: a part of the stream was "
-                "lost. What arrived is no answer; ask again."
+                "lost. Fix: ask again; the reply so far is no answer."
             )
         self.complete = True
         usage = _usage(response.get("usage"))

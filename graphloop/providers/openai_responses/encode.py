@@ -174,9 +174,8 @@ def _text_format(output: OutputSpec | None, options: JsonObject) -> JsonObject:
     text: object = options.pop("text", {})
     if not is_object(text) or "format" in text:
         raise ConfigError(
-            "Settings.options: expected an object without 'format' at 'text', for the request's "
-            f"own output {output.name!r} is written there, found {text!r:.80}. Leave one of the "
-            "two out."
+            "Settings.options: expected an object without 'format' at 'text', where the request's "
+            f"own output {output.name!r} goes, found {text!r:.80}. Fix: leave out one of the two."
         )
     schema = object_in(output.schema, place=f"output {output.name!r}: schema")
     about: JsonObject = {"type": "json_schema", "name": sent_name(output.name)}

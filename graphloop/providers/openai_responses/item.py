@@ -104,6 +104,6 @@ def rest_of(whole: str, seen: str) -> str:
     if whole and whole_text(whole).split() != seen.split():
         raise StreamTruncated(
             f"expected deltas that make up {whole!r:.200}, found {seen!r:.200}: a part of the "
-            "stream was lost. What arrived is no answer; ask again."
+            "stream was lost. Fix: ask again; the reply so far is no answer."
         )
     return ""

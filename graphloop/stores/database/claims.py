@@ -158,7 +158,9 @@ def release(link: SqlLink, holder: Holder, run_id: str, standing: Standing | Non
     """
     held = holder.held.get(run_id)
     if held is None:
-        raise StoreError(f"run {run_id!r} is not claimed by this store, so it cannot be released.")
+        raise StoreError(
+            f"run {run_id!r}: expected a claim of this store, found none. Fix: claim it."
+        )
     if (yield from give_back(link, holder, run_id, LapsedClaim(held, standing))):
         return
     owner, epoch = link.ask(

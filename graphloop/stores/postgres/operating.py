@@ -104,7 +104,7 @@ def prune_families(link: PostgresLink, older_s: float, limit: int) -> int:
     open remembers which parts are saved.
     """
     found = {family for (family,) in link.execute(FAMILIES, {"older_s": older_s, "limit": limit})}
-    # Locked, and looked at again: a driver may have claimed one meanwhile.
+    # Lock the runs and look again: a driver may have claimed one meanwhile.
     rows = link.execute(LOCKED, {"older_s": older_s, "families": [*found]}).fetchall()
     kept = {family_of(run_id) for _, run_id, is_old in rows if not is_old}
     numbers = [number for number, run_id, _ in rows if family_of(run_id) not in kept]

@@ -68,7 +68,7 @@ class Direct:
             work(connection)
             connection.execute("COMMIT")
         except sqlite3.Error:
-            # The writing thread repeats the work, and waits or words the error.
+            # The writing thread does the work again; it waits for the lock, or raises the error.
             return False
         finally:
             if connection.in_transaction:

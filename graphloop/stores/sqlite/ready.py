@@ -28,7 +28,7 @@ LINE: Final = (
     "AND queue = ? AND agent = ? AND tenant = ? AND {mine} "
     "ORDER BY band, priority DESC, updated, run_id LIMIT ?"
 )
-# Few runs have an owner; one whose owner is dead waits.
+# Few runs have an owner. A run whose owner is dead waits for a driver.
 OWNED: Final = (
     f"SELECT {PLACES}, agent, revision, owner, lease_until "  # noqa: S608 - constants only
     "FROM run INDEXED BY run_owner "

@@ -72,7 +72,7 @@ def test_the_calls_of_a_conversation_are_answered_by_id_or_key() -> None:
     names = {"c-1.0": "c-1.0", "c-1.1": "c-1.1", "p": "c-1.0", "k": "c-1.1"}
     assert names == handed(Answers()).names
     assert ["c-1.0", "c-1.1", "c-1.2", "k"] == list(handed(Answers(), messages=twice).names)
-    denied = Approval(False, "nobody has answered.")
+    denied = Approval(False, "no person has answered.")
     assert denied == settled(Answers({"p": True}), messages=twice)
     assert Approval(True) == settled(Answers({"c-1.2": True}), third, messages=twice)
 
@@ -80,7 +80,7 @@ def test_the_calls_of_a_conversation_are_answered_by_id_or_key() -> None:
 def test_what_a_conversation_has_no_answer_for_is_denied() -> None:
     client = CallTool(2, "c-1.1", call("client", "k"), client=True)
 
-    assert Approval(False, "nobody has answered.") == settled(Answers())
+    assert Approval(False, "no person has answered.") == settled(Answers())
     outcome = settled(Answers(), client)
     assert isinstance(outcome, ToolOutcome)
     assert "not_run" == outcome.status

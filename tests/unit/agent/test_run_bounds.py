@@ -127,7 +127,7 @@ edges:
   prepare_step: {{ready: model_call, calls: gate, else: END}}
   model_call: {{calls: gate, else: append}}
   gate: {{settled: execute, else: append}}
-  execute: {{held: gate, else: append}}
+  execute: {{approval_needed: gate, else: append}}
   append: {{answered_calls: stop_check, resend: stop_check, else: END}}
   stop_check: {{go: prepare_step, else: END}}
 """
@@ -161,7 +161,7 @@ edges:
   prepare_step: {{ready: model_call, calls: gate, else: END}}
   model_call: {{calls: {calls}, failed: END, else: append}}
   gate: {{settled: execute, else: append}}
-  execute: {{held: gate, else: append}}
+  execute: {{approval_needed: gate, else: append}}
   append: {{answered_calls: stop_check, resend: stop_check, else: END}}
   stop_check: {{go: prepare_step, else: END}}
 {more}

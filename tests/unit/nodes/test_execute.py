@@ -26,7 +26,7 @@ from graphloop.loop import Standard
 from graphloop.node_protocol import Leave, Reaction, Wait
 from graphloop.nodes.execute import Execute, ExecuteOutcome
 from graphloop.nodes.gate import Gate
-from graphloop.outcomes import Aborted, Done, Held
+from graphloop.outcomes import Aborted, ApprovalNeeded, Done
 from graphloop.policy.policy import Rule
 from graphloop.replay import replay_steps
 from graphloop.run import EndReason, Run, evolve
@@ -507,7 +507,7 @@ def test_the_first_agent_that_is_let_through_takes_over() -> None:
 
     assert ["c0.1"] == keys(first)
     assert isinstance(waits, Leave)
-    assert isinstance(waits.outcome, Held)
+    assert isinstance(waits.outcome, ApprovalNeeded)
 
 
 def test_an_agent_that_takes_over_gets_all_that_is_left() -> None:
@@ -583,7 +583,7 @@ def test_held_calls_lead_back_to_the_gate_once_the_others_have_run() -> None:
     reaction = told(node, node.enter(run), ToolReturned(1.0, 1, "a"))
 
     assert isinstance(reaction, Leave)
-    assert isinstance(reaction.outcome, Held)
+    assert isinstance(reaction.outcome, ApprovalNeeded)
     assert ["ok", None] == statuses(reaction)
 
 

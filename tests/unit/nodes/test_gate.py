@@ -25,7 +25,7 @@ from graphloop.node_protocol import Kind, Leave, Reaction, Wait
 from graphloop.nodes.append import Append
 from graphloop.nodes.execute import Execute
 from graphloop.nodes.gate import Gate, GateOutcome
-from graphloop.outcomes import Aborted, Calls, Held, Outcome, Settled
+from graphloop.outcomes import Aborted, ApprovalNeeded, Calls, Outcome, Settled
 from graphloop.policy.approvals import Approval
 from graphloop.policy.policy import Rule
 from graphloop.rules import AtMost, Rules
@@ -395,7 +395,7 @@ def test_a_held_call_goes_round_through_execute_and_is_answered_once(approved: b
     graph: NodeGraph[None] = NodeGraph(
         "g",
         start,
-        {start: {...: gate}, gate: {...: execute}, execute: {Held: gate, ...: END}},
+        {start: {...: gate}, gate: {...: execute}, execute: {ApprovalNeeded: gate, ...: END}},
     )
     world = World(
         model=lambda _: reply("never"),

@@ -207,7 +207,7 @@ def test_a_child_without_a_prompt_reads_the_conversation() -> None:
     asyncio.run(graph.run(None, prompt="go"))
 
     assert (UserMessage("go"),) == tuple(model.requests[0].messages)
-    with pytest.raises(ConfigError, match="agent 'writer' is given no message"):
+    with pytest.raises(ConfigError, match="agent 'writer': expected a message"):
         asyncio.run(graph.run(None))
 
 

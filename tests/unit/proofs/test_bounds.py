@@ -149,7 +149,7 @@ def test_only_nodes_that_keep_a_budget_are_bounded_by_it() -> None:
     topology["nodes"]["execute"] = {
         "type": "own",
         "tools": True,
-        "outcomes": ["done", "held", "aborted"],
+        "outcomes": ["done", "approval_needed", "aborted"],
     }
     lost = bound(graph_of(topology), called=Called({"helper": _of(7)}), budget=limit)
 

@@ -116,7 +116,7 @@ def test_a_budget_bounds_only_tools_that_keep_it() -> None:
     topology["nodes"]["child"]["children"]["inner"]["graph"]["nodes"]["execute"] = {
         "type": "own",
         "tools": True,
-        "outcomes": ["done", "held", "aborted"],
+        "outcomes": ["done", "approval_needed", "aborted"],
     }
 
     assert 5 == kept

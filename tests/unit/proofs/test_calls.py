@@ -22,12 +22,12 @@ from graphloop.nodes import (
 from graphloop.outcomes import (
     Answered,
     AnsweredCalls,
+    ApprovalNeeded,
     Calls,
     Compacted,
     Done,
     Final,
     Go,
-    Held,
     Ready,
     Resend,
     Retry,
@@ -73,7 +73,7 @@ def test_a_model_is_asked_only_where_a_turn_is_open(opened: bool) -> None:
         prepare: {Ready: model, Calls: gate, ...: append},
         model: {Calls: gate, ...: append},
         gate: {Settled: execute, ...: append},
-        execute: {Held: gate, ...: append},
+        execute: {ApprovalNeeded: gate, ...: append},
         append: {AnsweredCalls: limit, Resend: limit, ...: END},
         limit: {Go: prepare if opened else model, Stop: END},
     }
@@ -113,7 +113,11 @@ def test_calls_that_are_thrown_away_on_the_way_are_found_there(where: str) -> No
         prepare: {Ready: model, Calls: gate, ...: append},
         model: {Calls: compact if early else gate, ...: append},
         gate: {Settled: execute, ...: append},
-        execute: {Held: gate, Done: append if early else compact if late else extend, ...: append},
+        execute: {
+            ApprovalNeeded: gate,
+            Done: append if early else compact if late else extend,
+            ...: append,
+        },
         append: {AnsweredCalls: limit, Resend: limit, ...: END},
         limit: {Go: prepare, Stop: END},
     }

@@ -30,7 +30,7 @@ def test_the_standard_loop_comes_apart_at_its_stop_check_first() -> None:
 
     assert {("stop", "go")} == first
     assert {("extend", "retry")} in rest
-    assert {("execute", "held")} in rest
+    assert {("execute", "approval_needed")} in rest
 
 
 def test_a_turn_that_failed_to_open_is_no_way_round() -> None:
@@ -41,14 +41,14 @@ def test_a_turn_that_failed_to_open_is_no_way_round() -> None:
     first, *rest = bounded(topology)
 
     assert {("stop", "go")} == first
-    assert {("execute", "held")} in rest
+    assert {("execute", "approval_needed")} in rest
     assert set() not in rest
 
 
 def test_calls_are_held_once_only_where_a_gate_asks_about_them() -> None:
     """Without one they are held again, and again."""
     topology = standard()
-    topology["edges"]["execute"]["held"] = "execute"
+    topology["edges"]["execute"]["approval_needed"] = "execute"
 
-    assert not any(("execute", "held") in part for part in bounded(topology))
+    assert not any(("execute", "approval_needed") in part for part in bounded(topology))
     assert set() in bounded(topology)

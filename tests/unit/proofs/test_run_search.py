@@ -25,13 +25,13 @@ from graphloop.outcomes import (
     Aborted,
     Answered,
     AnsweredCalls,
+    ApprovalNeeded,
     Calls,
     Failed,
     Final,
     FollowUp,
     GiveUp,
     Go,
-    Held,
     Outcome,
     Ready,
     Resend,
@@ -232,7 +232,7 @@ def test_a_lost_call_without_a_run_fails_the_report() -> None:
         prepare: {Ready: model, Calls: gate, ...: END},
         model: {Calls: gate, Failed: END, ...: append},
         gate: {Settled: execute, Aborted: append},
-        execute: {Held: END, ...: append},
+        execute: {ApprovalNeeded: END, ...: append},
         append: {...: END},
     }
     report = check(NodeGraph[None]("held", prepare, edges))

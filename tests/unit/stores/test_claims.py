@@ -29,7 +29,7 @@ def test_a_run_is_claimed_once_until_it_is_given_back() -> None:
     with pytest.raises(RunBusy):
         asyncio.run(take(claims))
     claims.give_back("r")
-    with pytest.raises(StoreError, match="run 'r' is not claimed by this store"):
+    with pytest.raises(StoreError, match="run 'r': expected a claim"):
         claims.give_back("r")
 
     assert "r" not in claims.taken

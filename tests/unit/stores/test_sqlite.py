@@ -127,7 +127,7 @@ def test_a_claimed_run_is_busy_for_everybody_else(tmp_path: Path) -> None:
                 await store.claim("r")
         with pytest.raises(Fenced, match="never claimed it"):
             await second.append("r", 2, EVENT)
-        with pytest.raises(StoreError, match="not claimed by this store"):
+        with pytest.raises(StoreError, match="expected a claim of this store"):
             await second.release("r", "done", ())
         assert "running" == (await second.overview())[0].status
 
@@ -262,7 +262,7 @@ def test_a_run_whose_release_failed_is_driven_by_nobody(tmp_path: Path) -> None:
     async def run() -> None:
         store, other = SqliteStore(path), SqliteStore(path)
         disk = await left_on_a_full_disk(store, path)
-        with pytest.raises(StoreError, match="not claimed by this store"):
+        with pytest.raises(StoreError, match="expected a claim of this store"):
             await store.release("r", "parked", [ASK])
         disk.free()
         await store.claim("r")

@@ -11,7 +11,7 @@ from graphloop.effects import CallTool, StartRun
 from graphloop.events import CallCheck
 from graphloop.node_protocol import Node
 from graphloop.nodes import Append, Execute, Gate, ModelCall, PrepareStep
-from graphloop.outcomes import Aborted, Calls, Done, Held, Outcome, Ready, Settled
+from graphloop.outcomes import Aborted, ApprovalNeeded, Calls, Done, Outcome, Ready, Settled
 from graphloop.policy.approvals import Approval
 from graphloop.policy.policy import Policy
 from graphloop.spending import Spent
@@ -132,7 +132,7 @@ def led_on() -> Graph[None]:
         prepare: {Ready: model, Calls: gate, ...: END},
         model: {Calls: gate, ...: append},
         gate: {Settled: execute, ...: append},
-        execute: {Done: append, Held: gate, Aborted: second_gate},
+        execute: {Done: append, ApprovalNeeded: gate, Aborted: second_gate},
         second_gate: {Settled: second, ...: append},
         second: {...: append},
         append: {...: END},

@@ -30,7 +30,7 @@ edges:
   p: {ready: m, calls: g, else: END}
   m: {calls: g, else: a}
   g: {settled: e, else: a}
-  e: {held: g, else: a}
+  e: {approval_needed: g, else: a}
   a: {answered_calls: s, resend: s, else: END}
   s: {go: p, else: END}
 """
@@ -99,7 +99,10 @@ def test_unknown_tools_of_all_gates_are_told_at_once() -> None:
     text = gated("{ask: refnud}").replace("  e: {use", second, 1)
     text = text.replace("settled: e", "settled: h")
 
-    found = problems(text.replace("  e: {held", "  h: {settled: e, else: a}\n  e: {held"), names())
+    found = problems(
+        text.replace("  e: {approval_needed", "  h: {settled: e, else: a}\n  e: {approval_needed"),
+        names(),
+    )
 
     assert [7, 8] == lines_of(found)
 

@@ -184,7 +184,7 @@ edges:
   p: {ready: m, calls: g, else: END}
   m: {calls: g, else: a}
   g: {settled: e, else: a}
-  e: {held: g, else: a}
+  e: {approval_needed: g, else: a}
   a: {answered_calls: s, resend: s, else: both}
   s: {go: p, else: END}
   both: {else: END}
