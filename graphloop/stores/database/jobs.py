@@ -25,7 +25,7 @@ Asking: TypeAlias = Generator[None, None, T]
 class Job(Generic[L, T]):
     """A queued piece of work, with its result or error, and the future of its caller, if any.
 
-    The work is done even if the caller is cancelled. A job without work waits for the disk only.
+    The work is done even if the caller is cancelled.
 
     Args:
         work: does it, with a connection, in a transaction that the writing thread begins and ends.
@@ -62,11 +62,6 @@ class Job(Generic[L, T]):
     def is_single(self) -> bool:
         """Whether the job is one statement."""
         return self._asks is not None
-
-    @property
-    def is_written(self) -> bool:
-        """Whether the work was done by the caller, who waits for the disk only."""
-        return self._work is None and self._asks is None
 
     def do(self, link: L) -> None:
         """Do the work, and keep its result."""
