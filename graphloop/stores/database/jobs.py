@@ -58,7 +58,7 @@ Work: TypeAlias = Callable[[L], T] | Statement[L, T]
 class Job(Generic[L, T]):
     """A queued piece of work, with its result or error, and the future of its caller, if any.
 
-    The work is done even if the caller is cancelled. A job without work waits for the disk only.
+    The work is done even if the caller is cancelled.
 
     Args:
         work: does it, with a connection.
@@ -70,14 +70,14 @@ class Job(Generic[L, T]):
 
     def __init__(
         self,
-        work: Work[L, T] | None = None,
+        work: Work[L, T],
         committed: Callable[[T], None] | None = None,
         failed: Callable[[Exception], None] | None = None,
         future: asyncio.Future[T] | None = None,
         *,
         run_id: str = "",
     ) -> None:
-        self._work: Callable[[L], T] | None = work
+        self._work: Callable[[L], T] = work
         self.statement: Statement[L, T] | None = work if isinstance(work, Statement) else None
         self.loop = None if future is None else future.get_loop()
         self.run_id = run_id
@@ -87,14 +87,8 @@ class Job(Generic[L, T]):
         self._future = future
         self._outcome: tuple[T] | Exception = StoreError("nothing was written")
 
-    @property
-    def is_written(self) -> bool:
-        """Whether the work was done by the caller, who waits for the disk only."""
-        return self._work is None
-
     def do(self, link: L) -> None:
         """Do the work, and keep its result."""
-        assert self._work is not None, "the caller has not written"
         self.keep(self._work(link))
 
     def keep(self, result: T) -> None:

@@ -1,14 +1,14 @@
 """The commits that a store makes in its caller's thread, because they wait for nothing.
 
-Here, a commit to SQLite's write-ahead log does not wait for the disk. It is then cheaper than to
-hand it to another thread. With `durability="power"`, the writing thread syncs the log afterwards,
-and only then is the commit told. Three things would still wait: another writer's lock, a
-checkpoint, and the first commit after a checkpoint, which syncs the log's header. All of these are
-left to the writing thread.
+With `durability="process"`, a commit of SQLite's write-ahead log does not wait for the disk. It is
+then cheaper than to hand it to another thread and back. Three things would still wait: another
+writer's lock, a checkpoint, and the first commit after a checkpoint, which syncs the log's header.
+All of these are left to the writing thread.
 """
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -41,14 +41,23 @@ class Direct:
         self._lock = FileLock(lock_path) if commits_need_lock() else None
         self._commits = 0
 
-    def commit(self, work: Callable[[SqliteLink], None]) -> bool:
-        """Do the work in one transaction; False if the writing thread must do it.
+    def write(self, work: Callable[[SqliteLink], None]) -> asyncio.Future[None] | None:
+        """Do the work in one transaction, and return the ended future of its result.
 
-        Work that fails has changed nothing.
-
-        Raises:
-            Exception: the work failed.
+        The future holds the error of work that failed; such work has changed nothing. The result
+        is None if the writing thread must do the work.
         """
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            if not self._commit(work):
+                return None
+        except Exception as error:  # noqa: BLE001 - the caller gets it
+            future.set_exception(error)
+        else:
+            future.set_result(None)
+        return future
+
+    def _commit(self, work: Callable[[SqliteLink], None]) -> bool:
         self._commits += 1
         if self._commits > COMMITS_MAX:
             if self._commits == COMMITS_MAX + THREAD_COMMITS:

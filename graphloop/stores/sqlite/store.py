@@ -1,8 +1,8 @@
 """A store in one SQLite file: durable, usable by several processes, with one driver for each run.
 
-The caller's thread commits what waits for nothing (`direct`); one thread of the store writes the
-rest, and syncs the disk for all callers at once. Readers use separate connections and never wait
-for a writer. Do not use a network file system. After `os.fork`, the child process must
+With `durability="power"` one thread of the store writes, and joins simultaneous appends into one
+commit; otherwise the caller's thread may commit (`direct`). Readers use separate connections and
+never wait for a writer. Do not use a network file system. After `os.fork`, the child process must
 open a store of its own.
 """
 

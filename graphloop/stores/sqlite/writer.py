@@ -1,9 +1,8 @@
 """The writing thread of a SQLite store: it does all queued writes in one transaction.
 
-Any number of tasks, on any event loop, queue jobs. An append that waits for no other writer is
-committed in its caller's thread (`direct`); if it has to survive a loss of power, the thread then
-syncs the log, once for all that wait. The thread takes all queued jobs and does them in one
-transaction. With several jobs, each has a savepoint, so that a failed job undoes only its
+Any number of tasks, on any event loop, queue jobs. An append that waits for nothing is committed
+in its caller's thread instead (`direct`). The thread takes all queued jobs and does them
+in one transaction. With several jobs, each has a savepoint, so that a failed job undoes only its
 own changes. Callers get their results after the commit. At intervals, the thread renews the leases
 of its holder, and repeats releases that failed before.
 """
@@ -11,7 +10,6 @@ of its holder, and repeats releases that failed before.
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 import threading
 import time
@@ -39,7 +37,6 @@ Queued: TypeAlias = Job[SqliteLink, Any]
 JOBS_MAX: Final = 1000
 BEATS_PER_LEASE: Final = 3
 REST_S_MAX: Final = 3600.0
-SYNC: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
 OF_THE_DISK: Final = (sqlite3.Error, OSError, ValueError, OverflowError)
 
 
@@ -67,8 +64,6 @@ class Writer:
         self._beat_at = 0.0
         self._direct: Direct | None = None
         self._unfinished = 0
-        self._log: int | None = None
-        self._is_doubtful = False
 
     def append(
         self, additions: Sequence[Addition], committed: Callable[[None], None] | None
@@ -83,33 +78,30 @@ class Writer:
         work = partial(journal.append, holder=self._holder, additions=additions)
         if committed is None:
             return self.write(work)
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.queue(Job(work, committed, None, future))
-        return future
+        return self._queued(work, committed)
 
     def write(self, work: Callable[[SqliteLink], None]) -> asyncio.Future[None]:
         """Commit the work at once if that waits for nothing; otherwise queue it.
 
-        The order of jobs is kept: work is queued as long as an earlier job is unfinished. With
-        `durability="power"` the future ends when the thread has synced the log.
+        The order of jobs is kept: work is queued as long as an earlier job is unfinished.
 
         Raises:
             StoreError: the writer is stopped.
         """
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         with self._lock:
-            direct = None if self._unfinished or self._stopped else self._direct
-            try:
-                is_done = direct is not None and direct.commit(work)
-            except Exception as error:  # noqa: BLE001 - the caller gets it
-                future.set_exception(error)
-                return future
-            if is_done and self._durability == "power":
-                self._jobs.put(Job(future=future))
-        if not is_done:
-            self.queue(Job(work, future=future))
-        elif self._durability == "process":
-            future.set_result(None)
+            if self._direct is None or self._unfinished or self._stopped:
+                done = None
+            else:
+                done = self._direct.write(work)
+        return self._queued(work) if done is None else done
+
+    def _queued(
+        self,
+        work: Callable[[SqliteLink], None],
+        committed: Callable[[None], None] | None = None,
+    ) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.queue(Job(work, committed, None, future))
         return future
 
     def queue(self, job: Queued) -> None:
@@ -155,15 +147,12 @@ class Writer:
             while more:
                 jobs, more = self._take()
                 beat = self._beat()
-                todo = [job for job in jobs if not job.is_written]
-                self._transact(todo)
+                self._transact(jobs)
                 self._transact(beat)  # Apart, because a full disk undoes a whole transaction.
-                if len(todo) < len(jobs):
-                    self._sync_log([job for job in jobs if job.is_written])
                 with self._lock:
-                    self._unfinished -= len(todo)
+                    self._unfinished -= len(jobs)
                 deliver(jobs)
-                del jobs, todo  # Otherwise they would keep their callers alive until the next job.
+                del jobs  # Otherwise the jobs would keep their callers alive until the next job.
         finally:
             self._close()
 
@@ -227,8 +216,8 @@ class Writer:
         if self._connection is None:
             with self._locked():
                 self._connection = open_writer(self._path, self._durability, self._holder.clock)
-                self._direct = Direct(self._path, self._lock_path, self._holder.clock)
-        self._trust_log()
+                if self._durability == "process":
+                    self._direct = Direct(self._path, self._lock_path, self._holder.clock)
         with self._locked() if commits_need_lock() else nullcontext():
             self._connection.execute("BEGIN IMMEDIATE")
             if len(jobs) == 1:
@@ -237,43 +226,6 @@ class Writer:
                 for job in jobs:
                     self._attempt(job, self._connection)
             self._connection.execute("COMMIT")
-
-    def _sync_log(self, jobs: Sequence[Queued]) -> None:
-        """Sync the log for callers that have committed."""
-        try:
-            self._trust_log()
-            if self._log is None:
-                # No process deletes the log, since this thread's connection has it open.
-                self._log = os.open(f"{self._path}-wal", os.O_RDWR)
-            self._is_doubtful = True
-            SYNC(self._log)
-            self._is_doubtful = False
-        except Exception as error:  # noqa: BLE001 - every caller gets it
-            for job in jobs:
-                job.fail(_as_store_error(error, self._path))
-        else:
-            for job in jobs:
-                job.keep(None)
-
-    def _trust_log(self) -> None:
-        """After a sync that failed, move the log's commits to the database, and begin it again.
-
-        The system tells of a page that it could not write only once: another sync would succeed.
-
-        Raises:
-            StoreError: another process reads the log.
-        """
-        if not self._is_doubtful:
-            return
-        assert self._connection is not None, "it has written before"
-        with self._locked() if commits_need_lock() else nullcontext():
-            (is_busy, *_) = self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-        if is_busy:
-            raise StoreError(
-                f"{self._path}: expected a log that can begin again after a failed sync, found a "
-                "reader of it. Fix: end the programs that read the store."
-            )
-        self._is_doubtful = False
 
     def _attempt(self, job: Queued, link: SqliteLink) -> None:
         """Do a job within a savepoint; if it fails, keep the error and undo only its changes."""
@@ -311,8 +263,6 @@ class Writer:
         finally:
             if self._lock_file is not None:
                 self._lock_file.release()
-            if self._log is not None:
-                os.close(self._log)
 
 
 def _as_store_error(error: Exception, path: Path) -> Exception:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import fcntl
-import os
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -72,71 +70,17 @@ def test_a_commit_that_waits_for_nothing_is_made_at_once(tmp_path: Path) -> None
     assert rows_in(tmp_path) == 3
 
 
-class Disk:
-    """Syncs of the log: each waits until it may go on, and then fails if it is told to."""
+def test_a_commit_that_waits_for_the_disk_is_the_threads(tmp_path: Path) -> None:
+    """No sync of the disk may stop the event loop."""
 
-    def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.threads: list[int] = []
-        self.began, self.may_go_on = threading.Event(), threading.Event()
-        self.is_broken = False
-        patch.setattr("graphloop.stores.sqlite.writer.SYNC", self.sync)
-
-    def sync(self, descriptor: int) -> None:
-        self.threads.append(threading.get_ident())
-        self.began.set()
-        assert self.may_go_on.wait(30)
-        if self.is_broken:
-            raise OSError(errno.EIO, "Input/output error")
-        os.fsync(descriptor)
-
-
-def test_a_commit_is_told_after_the_thread_has_synced_the_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No sync of the disk may stop the event loop, and no event is told that power may take."""
-    disk, threads = Disk(monkeypatch), list[int]()
-
-    async def run() -> None:
+    async def run() -> list[bool]:
         writer = writer_of(tmp_path, "power")
-        await in_turn(writer, 1)
-        both = [writer.write(insert(number, threads)) for number in (2, 3)]
-        assert await asyncio.to_thread(disk.began.wait, 30)
-        assert [one.done() for one in both] == [False, False]
-        assert rows_in(tmp_path) == 3
-        disk.may_go_on.set()
-        await asyncio.gather(*both)
-        await ended(writer)
+        try:
+            return await in_turn(writer, 3)
+        finally:
+            await ended(writer)
 
-    asyncio.run(run())
-
-    assert {*threads} == {threading.get_ident()}
-    assert threading.get_ident() not in disk.threads
-
-
-def test_after_a_sync_that_failed_the_log_is_emptied_before_it_is_trusted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The system tells of a lost page once; a later sync would succeed without it."""
-    disk = Disk(monkeypatch)
-    disk.may_go_on.set()
-
-    path = tmp_path / "runs.db"
-
-    async def run() -> None:
-        writer = writer_of(tmp_path, "power")
-        await in_turn(writer, 2)
-        disk.is_broken = True
-        with pytest.raises(StoreError, match="Input/output error"):
-            await writer.write(insert(3, []))
-        disk.is_broken = False
-        assert await in_turn(writer, 1, first=4) == [True]
-        # All is in the database file: the log is empty, or has only what came later.
-        assert path.with_name("runs.db-wal").stat().st_size == 0
-        await ended(writer)
-
-    asyncio.run(run())
-
-    assert rows_in(tmp_path) == 4
+    assert asyncio.run(run()) == [False, False, False]
 
 
 def test_checkpoints_are_left_to_the_thread(tmp_path: Path) -> None:
