@@ -260,7 +260,7 @@ def _common_caps(
     The times of both caps add up; no other outcome has a known cap.
     """
     return {
-        outcome: replace(cap, times=cap.times + second[outcome].times)
+        outcome: evolve(cap, times=cap.times + second[outcome].times)
         for outcome, cap in first.items()
-        if outcome in second and replace(second[outcome], times=cap.times) == cap
+        if outcome in second and evolve(second[outcome], times=cap.times) == cap
     }

@@ -162,7 +162,7 @@ class Worker:
         left_s, beside = 0.0, [*self._start_side_tasks()]
         try:
             while not self._legs.stopped.is_set():
-                self._legs.news.clear()  # What comes during the look asks for another look.
+                self._legs.news.clear()  # News during the look asks for another.
                 await self._engine.look()
                 await self._pass_on_commands()
                 with suppress(TimeoutError):

@@ -241,7 +241,7 @@ def test_a_mistake_below_is_no_answer_to_go_on_from() -> None:
 
     with pytest.raises(ConfigError) as error:
         played(careless(), (wrong,), "careless")
-    for words in ("node 'careless'", "ask number 1", "AskAgent", "ConfigError: no such option"):
+    for words in ("node 'careless'", "request number 1", "AskAgent", "ConfigError: no such option"):
         assert words in str(error.value)
     assert ["careless"] == CLOSED
 
@@ -267,7 +267,7 @@ def test_a_generator_that_does_something_else_is_stopped(
     with pytest.raises(NotDeterministic) as error:
         played(generator, (MODEL,), "talk")
 
-    for words in ("node 'talk'", "ask number 1", "the journal holds", found, "Fix: let what"):
+    for words in ("node 'talk'", "request number 1", "the journal holds", found, "Fix: let what"):
         assert words in str(error.value)
 
 

@@ -157,7 +157,7 @@ def test_a_missing_part_is_told_with_what_it_was() -> None:
     """A person has copied a journal without its blobs."""
     store = Kept()
     line, _ = store.write(talk(60))
-    with pytest.raises(StoreError, match=r"conversation that .*: expected sha256"):
+    with pytest.raises(StoreError, match=r"conversation that .*: sha256.*: expected its data"):
         store.codec.decode(line)
 
 
