@@ -74,6 +74,18 @@ class CancelScope:
         timer: the time limit of a turn; None for no limit.
     """
 
+    __slots__ = (
+        "_above",
+        "_before",
+        "_interrupted",
+        "_interrupts",
+        "_loop",
+        "_task",
+        "_timer",
+        "_waiter",
+        "run",
+    )
+
     def __init__(self, parent: CancelScope | None = None, timer: StepTimer | None = None) -> None:
         self._outer: CancelScope | None = None if parent is None else parent._outermost
         self.run: Run[Any] | None = None
