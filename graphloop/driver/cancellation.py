@@ -75,11 +75,11 @@ class CancelScope:
     """
 
     __slots__ = (
-        "_above",
         "_before",
         "_interrupted",
         "_interrupts",
         "_loop",
+        "_outer",
         "_task",
         "_timer",
         "_waiter",

@@ -255,7 +255,7 @@ def _resume_generator(generator: Generator[object, object, object], answer: obje
 
 def _check_request(request: object, name: str, place: int) -> Request:
     """Return the yielded request; raise an error if a journal could not store it."""
-    where = f"node {name!r}, at its ask number {place + 1}"
+    where = f"node {name!r}, at its request number {place + 1}"
     kinds = get_args(Request)
     if not isinstance(request, kinds):
         fix = "`yield from`, not `yield`" if isinstance(request, Generator) else "one of these"
@@ -276,7 +276,7 @@ def _check_request(request: object, name: str, place: int) -> Request:
 def _not_deterministic(name: str, place: int, expected: Request, found: str) -> NotDeterministic:
     return NotDeterministic(
         f"node {name!r}: run again, with the same answers, its generator does not do the same. At "
-        f"its ask number {place + 1} expected {expected!r:.200}, which the journal holds, found "
+        f"its request number {place + 1} expected {expected!r:.200}, which the journal holds, found "
         f"{found}. Fix: let what it asks depend on its state, its context and its answers alone: "
         "no clock, no chance, no global, no I/O between asks. If the code was changed meanwhile, "
         "resume with the code that the run began with"

@@ -188,7 +188,7 @@ def test_a_generator_that_asks_something_else_is_found_out_at_once() -> None:
     with pytest.raises(NotDeterministic) as found:
         asyncio.run(graph.run(Programme(()), model=Echo()))
 
-    for words_of_it in ("ask number 1 ", "'ask number 1'", "'ask number 2'", "no clock, no chance"):
+    for words_of_it in ("request number 1 ", "'ask number 1'", "'ask number 2'", "no clock, no chance"):
         assert words_of_it in str(found.value)
 
 
