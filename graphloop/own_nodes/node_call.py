@@ -276,8 +276,8 @@ def _check_request(request: object, name: str, place: int) -> Request:
 def _not_deterministic(name: str, place: int, expected: Request, found: str) -> NotDeterministic:
     return NotDeterministic(
         f"node {name!r}: run again, with the same answers, its generator does not do the same. At "
-        f"its request number {place + 1} expected {expected!r:.200}, which the journal holds, found "
-        f"{found}. Fix: let what it asks depend on its state, its context and its answers alone: "
-        "no clock, no chance, no global, no I/O between asks. If the code was changed meanwhile, "
-        "resume with the code that the run began with"
+        f"its request number {place + 1} expected {expected!r:.200}, which the journal holds, "
+        f"found {found}. Fix: let what it asks depend on its state, its context and its answers "
+        "alone: no clock, no chance, no global, no I/O between asks. If the code was changed "
+        "meanwhile, resume with the code that the run began with"
     )

@@ -53,7 +53,7 @@ LEASE_S = 0.6
 SERVER_LEASE_S = 3.0
 """A killed worker's session ends at once; the lease is for stopped ones, on a machine at load."""
 ROUNDS_MAX = 20_000
-ANSWERED_AT_ONCE = 30
+LOOKS = 30
 SEED = int(os.environ.get("GRAPHLOOP_SEED", "1"))
 SEEDS = range(SEED, SEED + 20) if NIGHTLY else (SEED,)
 OF_THE_NIGHT = pytest.mark.skipif(
@@ -111,11 +111,19 @@ class Crew:
         process.start()
         return process
 
-    def has_done_more(self) -> bool:
-        """Whether the workers have done anything since this was last true.
+    def works(self) -> bool:
+        """Wait a moment for the workers to do anything, and return whether they did.
 
-        A fault before that would meet processes that are not at work yet.
+        A fault before that would meet processes that are not at work yet, and a fault long after
+        it processes that are not at work any more.
         """
+        for _ in range(LOOKS):
+            if self._has_done_more():
+                return True
+            wait([self.workers[0].sentinel], 0.005)
+        return False
+
+    def _has_done_more(self) -> bool:
         ledger = self._given[0] / "ledger"
         done = ledger.stat().st_size if ledger.exists() else 0
         if done == self._done:
@@ -144,13 +152,15 @@ class Crew:
             worker.join()
 
 
-async def answered(store: SqliteStore | PostgresStore, records: Sequence[RunRecord]) -> None:
+async def answered(
+    store: SqliteStore | PostgresStore, records: Sequence[RunRecord], at_once: int
+) -> None:
     """Approve what is asked; of the calls that may have happened, every second run's again.
 
     A few runs at once, so that quick workers are not done before the faults have met them.
     """
     asking = [record for record in records if record.asks and record.parent == ""]
-    for record in asking[:ANSWERED_AT_ONCE]:
+    for record in asking[:at_once]:
         risks_it = int(record.run_id.removeprefix("run-")) % 2 == 0
         for ask in record.asks:
             data = f'{{"approved":{"true" if risks_it or not ask.unknown else "false"}}}'
@@ -168,12 +178,12 @@ async def until_all_are_over(
         records = [one for one in await store.overview() if "/" not in one.run_id]
         if all(record.status == "done" for record in records):
             return kills, stops
-        await answered(store, records)
+        await answered(store, records, max(1, trial.runs // (trial.kills + trial.stops)))
         place = chance.randrange(trial.workers)
-        await asyncio.to_thread(wait, [crew.workers[place].sentinel], chance.uniform(0, 0.15))
         left = trial.kills - kills, trial.stops - stops
-        if left == (0, 0) or not crew.has_done_more():
+        if not await asyncio.to_thread(crew.works) or left == (0, 0):
             continue
+        await asyncio.to_thread(wait, [crew.workers[place].sentinel], chance.uniform(0, 0.02))
         if chance.choices((True, False), left)[0]:
             await asyncio.to_thread(crew.kill, place)
             kills += 1
