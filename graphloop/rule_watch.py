@@ -125,7 +125,7 @@ class WatchedNode(Struct, Generic[S], frozen=True):
                 return reaction
 
     def _leave_node(self, run: Run[S], outcome: type[Outcome]) -> Run[S]:
-        """Return the run as it leaves the node; a gate's allowed calls may be denied by a rule."""
+        """Count the leave, deny calls of a gate that would break a rule, and return the run."""
         node, counted = self.node.name, set(run.watch.counted)
         target = self.graph.table[node].get(outcome)
         if target is None:

@@ -249,12 +249,11 @@ class Budget(Struct, frozen=True, gc=False):
             self.refuse_uncounted,
         )
 
-    def shares(self, parts: int) -> tuple[Budget, ...]:
-        """Return equal shares that add up to this budget; the first shares get any remainder."""
-        return tuple([self.share(parts, at) for at in range(parts)])
-
     def share(self, parts: int, at: int) -> Budget:
-        """Return the share with index `at`, counted from 0, of `shares(parts)`."""
+        """Return the share with index `at`, counted from 0, of so many equal parts.
+
+        The shares add up to this budget; the first get any remainder.
+        """
         return Budget(
             _share_at(self.tokens, parts, at),
             None if self.usd is None else self.usd / parts,

@@ -11,11 +11,11 @@ A driver performs effects and reports each result as an event. The kernel perfor
 clock, no randomness, no I/O, no globals. The same graph and the same events give the same run, on
 any machine, at any time; resume, replay and simulation rely on that.
 
-Two rules hold everywhere. Each transition is a lookup in the table, but for a stopped run that the
-table leads in a circle: it ends. The kernel accepts an answer only while its effect is pending, so
-no answer counts twice. `WatchedNodes` stand in for the nodes of a run with temporal rules. Four
-events answer no effect and leave the run at its node: `Queued`, `EffectsStarted`, `Resumed`, and
-`Cancelled` with `after_step`. Any other `Cancelled` voids all pending effects, and the node reacts.
+Each transition is a lookup in the table; only a stopped run that the table leads in a cycle ends
+otherwise. The kernel accepts an answer only while its effect is pending, so none counts twice. Four
+events answer no effect: `Queued`, `EffectsStarted`, `Resumed`, and `Cancelled` with `after_step`.
+Any other `Cancelled` voids all pending effects, and the node reacts. A *step* is one event here; in
+`max_steps` it is a turn. With temporal rules, `WatchedNodes` stand in for the nodes.
 """
 
 from __future__ import annotations
@@ -276,7 +276,7 @@ def _follow_table(
         if type(reaction) is Leave:
             run = reaction.run
             target = table[node].get(type(reaction.outcome), "END")
-            if target == "END":
+            if target == "END":  # `_end` refuses an outcome that has no row.
                 return _end(graph, event, node, run, reaction.outcome)
             node = target
             continue

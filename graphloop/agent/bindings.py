@@ -276,7 +276,9 @@ DEPTH_MAX: Final = 2
 
 
 def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | None) -> Nesting:
-    """Return the deepest paths of nested agents below a graph.
+    """Return the longest chains of agents below a graph: all of them, and those that models call.
+
+    A chain of a graph's nodes that is too long becomes the `problem` of the result.
 
     Args:
         graph: the graph that runs.
@@ -284,7 +286,8 @@ def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | No
         given: `max_agent_depth`; None if the caller does not give it.
 
     Raises:
-        ConfigError: agents are nested deeper than the default, and `max_agent_depth` is not given.
+        ConfigError: agents that call each other are nested deeper than the default, and
+            `max_agent_depth` is not given.
     """
     most = DEPTH_MAX if given is None else given
     path, within = tuple[str, ...](), ""
@@ -299,8 +302,9 @@ def nesting_of(graph: NodeGraph[Any], plans: Mapping[str, Plan], given: int | No
     if given is None and (deep := len(called)) > most >= len(path):
         raise ConfigError(
             f"`max_agent_depth`: expected at least {deep}, as agents call each other "
-            f"({' > '.join(map(repr, called))}), found {most}: no model can call {called[most]!r}. "
-            f"Fix: max_agent_depth={deep}; or max_agent_depth={most}, which says that it is meant."
+            f"({' > '.join(map(repr, called))}), found no value, so {most}: no model can call "
+            f"{called[most]!r}. Fix: max_agent_depth={deep}; or give max_agent_depth={most}, if "
+            "that is meant."
         )
     return Nesting(path, within, called[:most])
 

@@ -113,7 +113,7 @@ def stream_chat(
 def _agent_of(
     model: Model, output_type: TypeForm[OutputT], options: TextOptions[Any]
 ) -> tuple[Agent[Any, OutputT], QuestionInput[Any]]:
-    """Create the agent, and return it with the options of its conversation."""
+    """Create the agent, and return it with the options that are its question's."""
     given: Mapping[str, object] = {**options}  # A TypedDict takes no computed keys.
     asked = QuestionInput.__annotations__
     question = {key: value for key, value in given.items() if key in asked}

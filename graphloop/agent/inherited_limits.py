@@ -94,7 +94,7 @@ def child_gates(effect: StartRun, parent: Run[Any], ports: Ports[Any]) -> tuple[
 
 S = TypeVar("S")
 
-REASON = "a rule of the run above speaks of it"
+REASON = "a rule of the run above speaks of it"  # Stored in journals, and found there again.
 
 
 def inherited_rules(
@@ -144,7 +144,7 @@ def _unseen_tools(rule: TemporalRule, resources: AgentResources) -> Iterator[str
 
 
 def _server_tools(rule: TemporalRule, tools: Iterable[ToolSpec]) -> Iterator[str]:
-    """Yield a problem text for each tool in a rule that the model's server runs itself."""
+    """Yield a problem text for each tool that a rule names and the model's server runs."""
     what, *others = words_of(rule)
     servers = _run_by_servers(tools)
     for word in filter(None, (what, *others)):

@@ -191,7 +191,7 @@ def asked_message(prompt: PromptInput, name: str = "prompt") -> UserMessage:
 
 
 def refuse_blank(message: UserMessage, name: str) -> UserMessage:
-    """Return a question that says something.
+    """Return the message, or raise if it is blank.
 
     Raises:
         ConfigError: it has only spaces, which a model would answer by a guess, or an API refuses.

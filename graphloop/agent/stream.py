@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, Generic, final
 
-from ..driver import ASK, AsyncDriver, InFlight, unseen_costs
+from ..driver import NEEDS_DRIVER, AsyncDriver, InFlight, unseen_costs
 from ..errors import ConfigError, RunFailed
 from ..events import Steered
 from ..graph import NodeGraph
@@ -243,28 +243,28 @@ class RunStream(Generic[OutputT_co, S]):
                     yield part
             elif self._over:
                 return
-            elif self._driven or (flight := self._flight) is None or flight.talk is None:
+            elif self._driven or (flight := self._flight) is None or flight.next_delta is None:
                 await self._pull(at)
             else:
-                # Until another reader comes, deltas need no detour over the driver's generator.
+                # Until another reader comes, this one takes deltas from the model call itself.
                 self._reader = me
-                while self._reader is me and (talk := flight.talk) is not None:
-                    if (said := talk(None)) is ASK:
+                while self._reader is me and (next_delta := flight.next_delta) is not None:
+                    if (item := next_delta(None)) is NEEDS_DRIVER:
                         await self._pull(at)
                         break
-                    if type(said) not in DELTAS:
-                        said = await self._delta_after_wait(flight, said)
-                        if said is None:
+                    if type(item) not in DELTAS:
+                        item = await self._delta_after_wait(flight, item)
+                        if item is None:
                             break
-                    parts.append(said)
+                    parts.append(item)
                     at += 1
-                    yield said
+                    yield item
 
-    async def _delta_after_wait(self, flight: InFlight[S], said: object) -> Delta | None:
+    async def _delta_after_wait(self, flight: InFlight[S], item: object) -> Delta | None:
         """Return the delta that a model gives after a wait; None if there is no such delta."""
         self._driven = True
         try:
-            delta = said if isinstance(said, Restarted) else await flight.more(said)
+            delta = item if isinstance(item, Restarted) else await flight.more(item)
         except BaseException as error:
             await self._break_off(error, iterated=False)
             raise

@@ -293,7 +293,7 @@ def recorded_model(
         raise ConfigError(f"--record: expected a .yaml file, found {file!r}. Fix: name one.")
     if provider is None and isinstance(loaded.ready, Agent):
         terms = loaded.ready.as_tool(name="recorded").opener.terms
-        provider = terms.resources.models[terms.resources.label]  # With the agent's access to it.
+        provider = terms.resources.models[terms.resources.label]  # With its key and URL.
     if provider is None:
         raise ConfigError(
             f"--record: expected a target that asks one model, and {loaded.place} asks none, or "

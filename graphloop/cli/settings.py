@@ -37,8 +37,8 @@ OwnOptions: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--option",
-        metavar="NAME=JSON",
-        help="A field of the provider's request body, such as reasoning_effort=low; repeatable.",
+        metavar="NAME=VALUE",
+        help="A field of the request body, JSON or a word: reasoning_effort=low; repeatable.",
     ),
 ]
 Headers: TypeAlias = Annotated[
@@ -67,7 +67,7 @@ def run_options(
     """Return the run options that the command line gives; the others keep the target's values.
 
     Raises:
-        ConfigError: a value of `--option` is not `NAME=JSON`, or a name is given twice.
+        ConfigError: a value of `--option` is not `NAME=VALUE`, or a name is given twice.
     """
     options: RunOptions = {}
     if instructions is not None:
@@ -87,7 +87,7 @@ def _read_fields(texts: Iterable[str]) -> dict[str, object]:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise ConfigError(
-                f"--option: expected NAME=JSON, found {text!r}. Fix: write for example "
+                f"--option: expected NAME=VALUE, found {text!r}. Fix: write for example "
                 "--option reasoning_effort=low"
             )
         if name in fields:

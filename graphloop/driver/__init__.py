@@ -11,7 +11,7 @@ from .cancellation import cancelled_inside
 from .children import NOT_NEEDED, child_abandoned
 from .driver import AsyncDriver
 from .in_flight import InFlight
-from .models import ASK, counted_limits, unseen_costs
+from .models import NEEDS_DRIVER, counted_limits, unseen_costs
 from .observers import Observer, Observers, Resting, RunLog, Surrounding, logged, observers_of
 from .performer import failed
 from .ports import (
@@ -33,7 +33,7 @@ from .ports import (
 )
 
 __all__ = [
-    "ASK",
+    "NEEDS_DRIVER",
     "NOT_NEEDED",
     "Approver",
     "AsyncDriver",

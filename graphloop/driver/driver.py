@@ -50,7 +50,7 @@ class AsyncDriver(Generic[S]):
 
     When the generator is exhausted, `run` has ended, was left, or is parked with effects that this
     process cannot perform. Any driver can resume a run that has not ended. `children` drives the
-    child runs. `in_flight` has the effects; its `talk` may replace the generator after a delta.
+    child runs. `in_flight` has the effects; its `next_delta` may replace the generator.
 
     Args:
         graph: the graph that the run executes.
@@ -136,7 +136,7 @@ class AsyncDriver(Generic[S]):
     def _stop(self, cancelled: Cancelled) -> None:
         if not self._is_stopped:  # The first of `abort` and `leave` counts.
             self._abort, self._is_stopped = cancelled, True
-            self.in_flight.talk = None
+            self.in_flight.next_delta = None
             self._scope.interrupt()
 
     def queue(self, message: UserMessage, *, follow_up: bool, signal_id: str = "") -> None:
@@ -145,12 +145,12 @@ class AsyncDriver(Generic[S]):
 
     def _tell(self, aside: Event) -> None:
         self._recorder.asides.append(aside)
-        self.in_flight.talk = None
+        self.in_flight.next_delta = None
 
     def leave(self) -> None:
         """Stop driving without cancelling the run; any driver can resume it from its journal."""
         self._was_left = self._is_stopped = True
-        self.in_flight.talk = None
+        self.in_flight.next_delta = None
         self._scope.interrupt()
 
     def start(self, started: Started) -> AsyncGenerator[Seen[S], None]:
@@ -230,7 +230,7 @@ class AsyncDriver(Generic[S]):
                         await recorder.keep()
                     while recorder.unseen:
                         yield recorder.unseen.pop(0)
-                    item: Any = self._next_known()  # `SHOWN` tells what is shown from events.
+                    item: Any = self._next_known()  # An event, or an item of `SHOWN`.
                     if item is None and recorder.unsaved:
                         # Held steps are journaled before an effect starts or a step is yielded.
                         recorder.is_due = True

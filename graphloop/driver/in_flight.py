@@ -35,7 +35,7 @@ from .cancellation import (
     cancelled_inside,
     end_tasks,
 )
-from .models import ASK, ModelCallInFlight
+from .models import NEEDS_DRIVER, ModelCallInFlight
 from .performer import Performed, Performer
 from .ports import SHOWN, ChildStep, Item, LeftOpen, Parked, Source, is_shown, is_step
 
@@ -112,8 +112,8 @@ class InFlight(Struct, Generic[S], eq=False):
         clock: returns the time in seconds since the epoch, for `EffectsStarted`.
         todo: the effects that start with the next wait.
         source: the only effect in flight, if it is a model call or a child run; else None.
-        talk: resumes a model call that alone is in flight, and has said something, with None
-            (`ModelCallInFlight.talk`); None if the caller has said something since.
+        next_delta: resumes a model call that alone is in flight, and has said something, with None
+            (`ModelCallInFlight.items`); None if the caller has said something since.
         shared_at: the monotonic time at which the driver last let other tasks run.
     """
 
@@ -124,7 +124,7 @@ class InFlight(Struct, Generic[S], eq=False):
     _clock: Callable[[], float] = time
     todo: list[Effect] = []
     source: Source | None = None
-    talk: Callable[[None], Any] | None = None
+    next_delta: Callable[[None], Any] | None = None
     shared_at: float = 0.0
     _tasks: dict[int, asyncio.Task[None]] = {}
     # Most runs never need these three, which take two kilobytes.
@@ -160,7 +160,7 @@ class InFlight(Struct, Generic[S], eq=False):
         if self._tasks and not (is_late or self.todo) and (ready := self._pop_item()) is not None:
             return ready
         heard: Item | None = None
-        self._scope.run, self.talk = run, None
+        self._scope.run, self.next_delta = run, None
         try:
             with self._scope:
                 if is_late:
@@ -181,27 +181,27 @@ class InFlight(Struct, Generic[S], eq=False):
             raise
         return None if type(heard) is Parked else heard
 
-    async def more(self, said: object = ASK) -> Live | Answering | None:
+    async def more(self, yielded: object = NEEDS_DRIVER) -> Live | Answering | None:
         """Return the next item of a model that talks alone; None if `next` has to say what comes.
 
-        While a model talks, its reader asks nothing but the model. For what `talk` has yielded,
+        While a model talks, its reader asks nothing but the model. For what `items` has yielded,
         this method returns only the next delta: the driver asks for the answer.
 
         Raises:
             CancelledError: the caller was cancelled, as in `next`.
         """
-        source, is_driver = self.source, said is ASK
-        if not isinstance(source, ModelCallInFlight) or (is_driver and self.talk is None):
+        source, is_driver = self.source, yielded is NEEDS_DRIVER
+        if not isinstance(source, ModelCallInFlight) or (is_driver and self.next_delta is None):
             return None
         with self._scope:
-            item = source.answer or await source.__anext__(said)
+            item = source.answer or await source.__anext__(yielded)
             if is_live(item):
                 return item
-            if is_driver and self.talk is not None and not isinstance(item, Parked):
-                self.talk = None
+            if is_driver and self.next_delta is not None and not isinstance(item, Parked):
+                self.next_delta = None
                 await self._next_of_source(item)
                 return item
-        self.talk = self.talk and _ask
+        self.next_delta = self.next_delta and _need_driver
         return None
 
     def note_risky(self, run: Run[S]) -> EffectsStarted | None:
@@ -252,7 +252,7 @@ class InFlight(Struct, Generic[S], eq=False):
 
     async def close(self) -> list[Answering]:
         """End all effects in flight; return the answers that `next` has not returned yet."""
-        source, self.source, self.talk = self.source, None, None
+        source, self.source, self.next_delta = self.source, None, None
         if source is not None:
             await source.aclose()
         if self._first is not None:
@@ -286,9 +286,9 @@ class InFlight(Struct, Generic[S], eq=False):
         assert source is not None, "the driver has looked"
         item = answer or await source.__anext__()
         if type(item) in SHOWN:
-            if isinstance(source, ModelCallInFlight) and source.talk is not None:
-                # With a turn's time limit, the reader comes back through `_ask` for each wait.
-                self.talk = _ask if self._scope.is_timed else source.talk.send
+            if isinstance(source, ModelCallInFlight) and source.items is not None:
+                # With a turn's time limit, the reader comes back to the driver for each wait.
+                self.next_delta = _need_driver if self._scope.is_timed else source.items.send
             return item
         self.source = None
         try:
@@ -395,5 +395,5 @@ class InFlight(Struct, Generic[S], eq=False):
         return monotonic() >= due
 
 
-def _ask(_: None) -> object:
-    return ASK
+def _need_driver(_: None) -> object:
+    return NEEDS_DRIVER

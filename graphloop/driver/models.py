@@ -37,7 +37,7 @@ from .performer import Performer
 from .ports import Parked, Ports
 
 __all__ = [
-    "ASK",
+    "NEEDS_DRIVER",
     "ModelCallInFlight",
     "Models",
     "counted_limits",
@@ -53,7 +53,7 @@ NO_CHECKS: Final[tuple[CallCheck, ...]] = ()
 VOIDING: Final = frozenset({Restarted, Waiting})
 """Items that say that the model starts over or has not started: what came before is void."""
 
-ASK: Final = object()
+NEEDS_DRIVER: Final = object()
 """Says that the driver has its turn before the next item."""
 
 NOTHING_YET: Final = Reply(AssistantMessage(()), FinishReason.OTHER)
@@ -171,7 +171,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     `run` is the run that asks, for its observers and for the checks of the reply's calls.
     `reported` is the server's latest usage report; None if the call failed before any output.
 
-    `talk` yields the deltas, in between what the event loop has to wait for, and last `ASK`. A
+    `items` yields the deltas, each future that the model waits for, and last `NEEDS_DRIVER`. A
     reader may resume it, and passes all that is no delta to `__anext__`: a delta that has arrived
     costs no wait. Deltas that no stream shows (`is_shown`) are skipped. A model that never waits
     lets other tasks run after `share_s` seconds.
@@ -182,7 +182,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     run: Run[S] | None = None
     said: list[TextDelta] = []
     reported: Reply | None = NOTHING_YET
-    talk: Generator[object, None, None] | None = None
+    items: Generator[object, None, None] | None = None
     is_shown: bool = True
     share_s: float = inf
     _stream: AsyncGenerator[StreamItem, None] | None = None
@@ -192,27 +192,27 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
 
     @coroutine
     def __anext__(
-        self, said: object = ASK
+        self, yielded: object = NEEDS_DRIVER
     ) -> Generator[object, None, Live | ModelReplied | EffectFailed | Parked]:
         """Return the next delta or, as the last item, the event that answers the call.
 
         The last item is `Parked` if the call was postponed: then no model was asked.
-        `said` is what `talk` has yielded to a reader.
+        `yielded` is what `items` has yielded to a reader.
         """
-        if (talk := self.talk) is None:
-            talk = self.talk = self._resume_model()
+        if (items := self.items) is None:
+            items = self.items = self._resume_model()
         while self.answer is None:
-            if said is ASK:
-                said = talk.send(None)
+            if yielded is NEEDS_DRIVER:
+                yielded = items.send(None)
             else:
                 try:
-                    yield said
+                    yield yielded
                 except BaseException as error:  # noqa: BLE001 - the model may handle it
-                    said = talk.throw(error)
+                    yielded = items.throw(error)
                 else:
-                    said = talk.send(None)
-            if type(said) in LIVE:
-                return said  # type: ignore[return-value]  # As `LIVE` says.
+                    yielded = items.send(None)
+            if type(yielded) in LIVE:
+                return yielded  # type: ignore[return-value]  # As `LIVE` says.
             if self._cut is not None:
                 raise self._cut
         return self.answer
@@ -255,7 +255,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             raise
         except BaseException as error:  # noqa: BLE001 - `__anext__` raises what is no failure
             self._keep_failure(error)
-        yield ASK
+        yield NEEDS_DRIVER
 
     def _take_item(self, item: StreamItem) -> bool:
         """Whether an item of the stream is a delta; if not, keep the reply or the usage.
@@ -278,7 +278,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
                 self.said.clear()
             return True
         label = self.effect.model
-        if not isinstance(item, UsageSoFar):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+        if not isinstance(item, UsageSoFar):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may ignore types
             raise BadReply(f"model {label!r} said {item!r:.80}: neither a delta nor a reply")
         self.reported = evolve(
             NOTHING_YET, usage=item.usage, model=label.partition(":")[2] or label
@@ -310,7 +310,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
 
     async def aclose(self) -> None:
         """Close the stream of the reply and its connection."""
-        self.talk = None  # It holds this object.
+        self.items = None  # It holds this object.
         if self._stream is not None:
             await self._stream.aclose()
 

@@ -36,8 +36,7 @@ __all__ = ["TemporalIo"]
 
 LOG: Final = logging.getLogger("graphloop")
 
-# What Temporal's own programs take without being told.
-HOST: Final = "localhost:7233"
+HOST: Final = "localhost:7233"  # This and the namespace are the defaults of Temporal's programs.
 NAMESPACE: Final = "default"
 ANSWER_S: Final = 10.0
 RELAY_AGAIN_S: Final = 2.0

@@ -1,8 +1,9 @@
 """Stop conditions: frozen values that a stop node evaluates without side effects.
 
 A stop condition ends a run earlier than `max_steps` and never extends the run. A condition that can
-never hold, or always holds, raises `ConfigError` when it is made. `*_exceed(n)` holds from n on
-(`>=`), as the specifications in docs/seeds.md define it.
+never hold, or always holds, raises `ConfigError` when it is made. `total_tokens_exceed`,
+`cost_exceeds` and `duration_exceeds` hold once the limit is reached (`>=`), as the specifications
+in docs/seeds.md define it.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class Connections:
             ) from error
 
     def holding(self, token: str) -> Connection | None:
-        """Return the connection on which a call waits for this answer; None if it has ended."""
+        """Return the connection of the call that waits for this answer; None if it is over."""
         known = self._known.get(asyncio.get_running_loop(), [])
         return next((each for each in known if each.held == token), None)
 

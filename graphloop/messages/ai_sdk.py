@@ -67,7 +67,7 @@ def is_ai_sdk(message: Mapping[str, object]) -> bool:
 
 
 def ui_messages(place: str, message: Mapping[str, object]) -> Iterator[Message]:
-    """Yield the messages in a `UIMessage`: a reply gives one message a turn, and its results.
+    """Yield the messages of a `UIMessage`; an assistant's has a reply and its results a turn.
 
     Raises:
         ConfigError: the role is unknown, or a part is malformed or cannot be sent to a model.

@@ -91,7 +91,9 @@ def load_messages(
         try:
             given = json.loads(saved)
         except (ValueError, RecursionError) as error:
-            raise ConfigError(f"the saved messages: expected JSON, found {error}") from error
+            raise ConfigError(
+                f"the saved messages: expected JSON, found text that is none: {error}"
+            ) from error
     if not is_object(given):
         # `_read_messages` refuses all but a list of messages.
         return _read_messages(cast("Sequence[MessageInput]", given))

@@ -84,7 +84,9 @@ def _checked(place: str, item: Mapping[str, object]) -> dict[str, object]:
     content = item.get("content")
     for part in content if item["type"] == "message" and is_list(content) else ():
         if not is_object(part) or part.get("type") not in SAID:
-            raise ConfigError(f"{place}: expected {' or '.join(SAID)}, found {part!r:.80}")
+            raise ConfigError(
+                f"{place}: expected parts of type {' or '.join(SAID)}, found {part!r:.80}"
+            )
     return {name: value for name, value in item.items() if value is not None}
 
 

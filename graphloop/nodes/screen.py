@@ -69,7 +69,7 @@ class _Verdict(Struct, frozen=True):
 @final
 @dataclass(frozen=True)
 class _Screens:
-    """The functions and agents that judge for the node `name`."""
+    """The functions and agents that judge messages of the user; `name` is their node's."""
 
     functions: tuple[str, ...]
     agents: tuple[str, ...]

@@ -232,7 +232,7 @@ def _replay_exchanges(
         answer = exchange.answer
         if isinstance(answer, Failure) and answer.error in MISTAKES:
             raise ConfigError(
-                f"node {name!r}, at its request number {place + 1}, {exchange.ask!r:.200}: "
+                f"node {name!r}: its request number {place + 1}, {exchange.ask!r:.200}, failed: "
                 f"{answer.error}: {answer.message}"
             )
     last = _resume_generator(generator, answer)

@@ -160,7 +160,7 @@ class CallProduct(Generic[S]):
         return known
 
     def after(self, state: CallState, outcome: type[Outcome]) -> _After | None:
-        """Return the next state, without its node, after `outcome`; None if that is impossible."""
+        """Return the fields of the next state but for its node; None if `outcome` is impossible."""
         key = state, outcome
         if key not in self._known:
             self._known[key] = self._state_after(state, outcome)

@@ -71,7 +71,7 @@ class _Side(Generic[S]):
 
 
 def _lost_dominators(old: _Side[S], new: _Side[S]) -> Iterator[tuple[list[str], Change]]:
-    """Yield the nodes that lost the same dominators, with the change that describes the loss."""
+    """Yield the nodes that lost the same guards (dominators), with the change that tells of it."""
     lost: dict[tuple[bool, tuple[str, ...]], list[str]] = {}
     for node in old.dominance.reached:
         gone = old.dominance.before(node) - new.dominance.before(node)

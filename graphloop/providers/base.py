@@ -102,9 +102,9 @@ class ProviderToolDelta(Struct, frozen=True, tag_field="type", tag="provider-too
 class MediaDelta(Struct, frozen=True, tag_field="type", tag="media-delta", gc=False):
     """The next piece of a picture or sound that the model generates.
 
-    `data` is the base64 text of whole bytes. The bytes of all pieces with one `index`, the position
-    of the medium in the reply, follow each other. A `preview` is a whole picture instead, which the
-    next piece with its index replaces.
+    `index` is the position of the medium in the reply, and `data` the base64 text of whole bytes.
+    The pieces with one index, joined, are the medium. A `preview` is a whole picture: the next
+    piece with its index replaces it.
     """
 
     index: int

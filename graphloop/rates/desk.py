@@ -195,9 +195,9 @@ class RateDesks:
         """Return the pace of a run.
 
         Args:
-            store: the store of the run, whose meters count.
-            given: whether the caller gave the store. A store in memory that lives for one run only
-                has no meters of a fleet; then those of this agent count.
+            store: the store of the run; its meters are those of the fleet.
+            given: whether the caller gave the store. If not, a store in memory lives for one run
+                only, and the run uses meters of this agent.
 
         Raises:
             ConfigError: the store has no meters.

@@ -109,7 +109,7 @@ class Rules(Struct, frozen=True):
 
     def __and__(self, other: Rules) -> Rules:
         """Return the rules of both operands, each rule once."""
-        if not isinstance(other, Rules):  # pyright: ignore[reportUnnecessaryIsInstance] - types can be ignored
+        if not isinstance(other, Rules):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may ignore types
             return NotImplemented
         return Rules(tuple(dict.fromkeys((*self.rules, *other.rules))))
 

@@ -1,10 +1,13 @@
 """Checks on the conversation of a run: results follow their calls, and old messages stay.
 
-Five changes of old messages are allowed. A node that leaves by `Compacted` shortens the
-conversation. A node that leaves by `Blocked` puts a note in place of a message of the user. A node
-gives results to calls that were pending in the input. A `Retrying` or
-`Fallback` removes the messages of a failed attempt. The caller of an iterated run may replace the
-conversation. A `Compact` without a user's function keeps old messages unchanged, or drops them.
+Five changes of old messages are allowed:
+
+- A node that leaves by `Compacted` shortens the conversation. A `Compact` without a user's function
+  only drops messages.
+- A node that leaves by `Blocked` puts a note in place of a message of the user.
+- A node gives results to calls that were pending in the input.
+- A `Retrying` or `Fallback` removes the messages of a failed attempt.
+- The caller of an iterated run may replace the conversation.
 
 Each request to a model holds the whole conversation and begins with the request before it, so that
 prompt caches work. A caller or a `prepare_step` function may change the tools. Requests of a

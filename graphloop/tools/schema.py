@@ -84,7 +84,7 @@ class Parameters(Struct, frozen=True, dict=True):
 
     @cached_property
     def parse(self) -> Callable[[str], object]:
-        """Read the arguments of a call as JSON text, and return checked arguments or raise."""
+        """The function that returns the checked arguments of a call, from JSON text, or raises."""
         return self._form.parse
 
     @cached_property

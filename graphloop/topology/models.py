@@ -277,7 +277,7 @@ class Model:
 def model_of(
     title: str, fields: Mapping[str, Form], needed: Collection[str], doc: str = "", **schema: object
 ) -> Model:
-    """Build a model from the type of each key; `doc` and `schema` go into its JSON Schema."""
+    """Build a mapping's form from the type of each key; `doc`, `schema` are for its JSON Schema."""
     hints = {
         key: form if key in needed else typing.NotRequired[form] for key, form in fields.items()
     }

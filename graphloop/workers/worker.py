@@ -186,7 +186,7 @@ class Worker:
             yield asyncio.create_task(StreamedTexts(self._store, self._streams).serve())
 
     async def _hear_news(self, store: Wakes) -> None:
-        """Let the engine look when the store tells of a run."""
+        """Wake the serving loop whenever the store tells of a run that waits."""
         while True:
             await store.woken()
             self._legs.news.set()

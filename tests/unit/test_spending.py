@@ -88,7 +88,7 @@ def test_nothing_is_left_of_a_limit_but_what_was_not_spent(limit: Budget, spent:
 @given(limit=budgets, parts=st.integers(1, 50))
 def test_shares_come_to_the_whole_and_never_to_more(limit: Budget, parts: int) -> None:
     """What is counted to the last one; what is measured to the last digit but one."""
-    shares = limit.shares(parts)
+    shares = tuple(limit.share(parts, at) for at in range(parts))
 
     assert parts == len(shares)
     for most, *each in zip(limits(limit), *map(limits, shares), strict=True):
@@ -106,7 +106,7 @@ def test_shares_come_to_the_whole_and_never_to_more(limit: Budget, parts: int) -
 
 def test_what_cannot_be_parted_goes_to_the_first() -> None:
     """Three calls for five agents are three agents with one each, not five with none."""
-    shares = Budget(tokens=7, tool_calls=3).shares(5)
+    shares = [Budget(tokens=7, tool_calls=3).share(5, at) for at in range(5)]
 
     assert [1, 1, 1, 0, 0] == [one.tool_calls for one in shares]
     assert [2, 2, 1, 1, 1] == [one.tokens for one in shares]

@@ -202,13 +202,13 @@ class Asking(Struct, frozen=True):
         return ChatSoFar(self.chain.chat_id, last.spent, states, last.heard)
 
     async def _rule_states(self, last: Question | None) -> tuple[int, ...]:
-        """Return the states of the chat's rules after the last question.
+        """Return the state of each temporal rule of the chat after the last question.
 
-        Rules that the last question did not have are counted in the journals of all questions.
+        New rules are counted in the journals of all earlier questions.
 
         Raises:
-            ConfigError: the rules are new, and the graph of an earlier run was another one.
-            StoreError: a journal cannot be read.
+            ConfigError: the rules are new, and an earlier question's journal cannot be read, or its
+                graph was another one.
         """
         monitor = Monitor.of(Rules(self.rules))
         if last is None or not self.rules:

@@ -171,7 +171,7 @@ class ChatDecoder:
             self._take_envelope(chunk)
         for choice in as_list(chunk.get("choices"), "choices"):
             entry = as_object(choice, "choices[]")
-            if not entry.get("index"):  # 0 or absent
+            if not entry.get("index"):  # Of several choices, the first is read.
                 self._take_choice(entry)
         usage = chunk.get("usage")
         if self._finish or usage:

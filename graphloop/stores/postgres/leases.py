@@ -21,7 +21,7 @@ from .schema import LOCK_CLASS, PostgresLink
 
 __all__ = ["IS_DUE", "beat", "claim", "end_row", "interrupt", "sweep", "take_row"]
 
-# The worker's row stays as long as the claim is not committed: a sweep waits for it.
+# FOR KEY SHARE: a sweep cannot delete the worker's row before the claim is committed.
 CLAIM: Final[LiteralString] = (
     "WITH me AS (SELECT name FROM worker WHERE name = %(name)s FOR KEY SHARE) "
     "INSERT INTO run AS r (run_id, owner, epoch) SELECT %(run_id)s, name, 1 FROM me "

@@ -191,7 +191,7 @@ class Writer:
             self._attempt([], _hear)
 
     def _attempt(self, jobs: Sequence[Queued], work: Callable[[PostgresLink], None]) -> None:
-        """Do the work on an open connection, and again after it broke; fail the jobs at last."""
+        """Do the work on an open connection, and again after it broke; fail what is not done."""
 
         def attempt(is_again: bool) -> None:  # noqa: FBT001 - the parameter of a callback
             if self._link is None or self._link.closed:

@@ -55,7 +55,7 @@ def sizes_of(link: SqliteLink) -> Mapping[str, int]:
 
 
 def change_meters(link: SqliteLink, names: Collection[str], change: Change[T]) -> T:
-    """Change meters in the writer's transaction, which excludes other processes."""
+    """Change the meters of a fleet's rates in the writer's transaction, which excludes others."""
     (now,) = link.execute("SELECT now_s()").fetchone()
     marks = ", ".join("?" * len(names))
     rows = link.execute(

@@ -349,7 +349,7 @@ def test_agents_too_deep_for_the_default_are_refused() -> None:
     with pytest.raises(ConfigError) as told:
         above(top, "boss")
     assert "expected at least 3, as agents call each other ('top' > 'mid'" in str(told.value)
-    assert "Fix: max_agent_depth=3; or max_agent_depth=2, which" in str(told.value)
+    assert "Fix: max_agent_depth=3; or give max_agent_depth=2" in str(told.value)
     limited(top, 2)
     above(limited(top, 1), "boss")
 
