@@ -129,7 +129,7 @@ def test_three_levels_of_agents_have_one_budget(folder: Path) -> None:
         "budget budget.agent_calls",
         "326 model calls at most",
         "`max_agent_depth`: expected at least 3, as agents call each other ('director' > 'store' > "
-        "'clerk'), found 2: no model can call 'clerk'. Fix: max_agent_depth=3; or "
+        "'clerk'), found no value, so 2: no model can call 'clerk'. Fix: max_agent_depth=3; or "
         "give max_agent_depth=2, if that is meant.",
     ] == succeeded("python p06_firm.py", folder)
 
