@@ -230,7 +230,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
             session, ports, hooks = models.session(effect.model), models.ports, get_asyncgen_hooks()
             # A closing event loop closes all generators that it has seen begin. The driver closes
             # these, and the second of two closers of a generator gets an error.
-            set_asyncgen_hooks(None, None)
+            set_asyncgen_hooks(firstiter=None)
             try:
                 stream = session.stream(effect.request)
                 if (observers := ports.observers) is not None and run is not None:
@@ -309,10 +309,17 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         self.answer = evolve(failed, spent=self.spent, content_seen=content_seen)
 
     async def aclose(self) -> None:
-        """Close the stream of the reply and its connection."""
+        """Close the stream of the reply and its connection.
+
+        A stream that fails to close is a warning of the run: what is known must still be journaled.
+        """
         self.items = None  # It holds this object.
         if self._stream is not None:
-            await self._stream.aclose()
+            try:
+                await self._stream.aclose()
+            except Exception as error:  # noqa: BLE001 - the code of a provider
+                text = f"model {self.effect.model!r}: its stream could not be closed: {error!r}"
+                self.models.ports.wrong[text] = None
 
     @property
     def spent(self) -> Spent:
@@ -349,5 +356,5 @@ def unseen_costs(limits: Iterable[CountedLimit], run: Run[S]) -> tuple[str, ...]
 
 def counted_limits(graph: NodeGraph[Any]) -> tuple[CountedLimit, ...]:
     """Return the limits of a graph's nodes on costs and tokens."""
-    nodes = [node for node in graph.nodes.values() if isinstance(node, LimitsSpending)]
+    nodes = [node for node in graph.every_node if isinstance(node, LimitsSpending)]
     return tuple([limit for node in nodes for limit in node.counted_limits])

@@ -6,11 +6,12 @@ row of the table with the declared outcomes of its node.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import TypeAlias, TypeVar
 
+from ..contract import Cap
 from ..graph import NodeGraph
-from ..outcomes import outcome_name
+from ..outcomes import Outcome, outcome_name
 from .components import strong_components
 from .proof_graph import (
     END,
@@ -158,6 +159,22 @@ def find_table_mismatches(graph: ProofGraph[S]) -> Iterator[Finding]:
         # A set difference with all nodes would cost the size of the graph for each row.
         for target in sorted({name for name in row.values() if name not in nodes and name != END}):
             yield _table_error(place, f"leads to {target!r}, which has no row.", "add its row.")
+        if (contract := graph.contracts.get(name)) is not None:
+            yield from _unfit_caps(name, contract.caps, declared)
+
+
+def _unfit_caps(
+    name: str, caps: Mapping[type[Outcome], Cap], declared: Set[type[Outcome]]
+) -> Iterator[Finding]:
+    """Yield a finding for each cap whose other outcome the node does not have."""
+    for outcome, cap in caps.items():
+        if cap.instead is not None and cap.instead not in declared - {outcome}:
+            yield _table_error(
+                f"contract of {name!r}",
+                f"the cap of {outcome_name(outcome)!r} has instead={cap.instead!r}, which is no "
+                "other outcome of the node.",
+                "name the outcome by which the node leaves a stopped run.",
+            )
 
 
 def _table_error(place: str, message: str, fix: str) -> Finding:

@@ -62,8 +62,8 @@ def _compound(value: object, within: tuple[int, ...]) -> str:
         return f"partial{_form((call.func, call.args, call.keywords), within)}"
     if isinstance(value, NodeGraph):
         graph: NodeGraph[Any] = value  # pyright: ignore[reportUnknownVariableType] - by isinstance
-        if graph.form is None:
-            graph.form = _form((graph.name, graph.start, graph.table, graph.nodes), within)
+        if graph.form is None:  # The same text in each graph around it, however deep.
+            graph.form = _form((graph.name, graph.start, graph.table, graph.nodes), (id(value),))
         return graph.form
     if callable(value) and hasattr(value, "__qualname__"):
         return _name(value)

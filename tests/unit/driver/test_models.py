@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import final
@@ -16,7 +17,7 @@ from graphloop.driver.performer import Performer
 from graphloop.driver.ports import Parked, Ports
 from graphloop.effects import CallModel
 from graphloop.errors import Overloaded, StreamTruncated
-from graphloop.events import EffectFailed, ModelReplied
+from graphloop.events import Cancelled, EffectFailed, ModelReplied, Queued
 from graphloop.providers.base import (
     Live,
     ModelSession,
@@ -30,7 +31,15 @@ from graphloop.spending import Spent
 from graphloop.stores.memory import MemoryStore
 from graphloop.testing import ScriptedModel
 from graphloop.tools.toolbox import Toolbox
-from graphloop.values import ModelRequest, Reply, Usage, evolve
+from graphloop.values import (
+    AssistantMessage,
+    FinishReason,
+    ModelRequest,
+    Reply,
+    TextPart,
+    Usage,
+    evolve,
+)
 from tests.strategies import call, reply
 
 USED = Usage(100, 7)
@@ -263,7 +272,6 @@ def test_an_answer_that_breaks_off_is_asked_of_the_next_model() -> None:
     assert "second" == fallen_back(TextDelta("half"), StreamTruncated("cut")).text
 
 
-@final
 class Leaving:
     """A provider whose stream waits while it is closed, as one that says goodbye to a server."""
 
@@ -308,3 +316,72 @@ def test_a_loop_that_closes_leaves_the_stream_of_a_model_to_its_driver(
 
     assert [] == logged
     assert model.is_closed
+
+
+def test_a_stream_that_the_garbage_collector_finds_is_closed() -> None:
+    """A server would go on to send, and to be paid, until the process ends."""
+    model = Leaving()
+
+    async def use() -> None:
+        stream = Agent(model).stream("go")
+        try:
+            async for _ in stream.text_stream:
+                _ = int("a mistake of the caller")
+        except ValueError as error:
+            kept = error  # A cycle of error, traceback and frame.
+            assert kept.args
+
+    async def scenario() -> None:
+        await use()
+        gc.collect()
+        for _ in range(100):
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+
+    assert model.is_closed
+
+
+@final
+class Rude(Leaving):
+    """A provider whose stream fails when it is closed."""
+
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[StreamItem, None]:
+        """Say something, and reply."""
+        try:
+            yield TextDelta("one")
+            await asyncio.sleep(0)
+            yield Reply(AssistantMessage((TextPart("one"),)), FinishReason.STOP, Usage(1, 1))
+        finally:
+            raise ConnectionError("no goodbye")
+
+
+def test_a_stream_that_fails_to_close_loses_no_reply() -> None:
+    store = MemoryStore()
+
+    result = asyncio.run(Agent(Rude(), store=store).generate("go", run_id="r"))
+
+    assert (EndReason.COMPLETED, "one") == (result.end_reason, result.text)
+    assert any("no goodbye" in warning for warning in result.warnings)
+    assert any(isinstance(event, ModelReplied) for event in asyncio.run(store.load("r")))
+
+
+@pytest.mark.parametrize("way", ["abort", "aclose"])
+def test_a_stream_that_fails_to_close_loses_no_word_of_the_caller(way: str) -> None:
+    store = MemoryStore()
+
+    async def scenario() -> None:
+        stream = Agent(Rude(), store=store).stream("go", run_id="r")
+        async for _ in stream.text_stream:
+            stream.steer("do not refund")
+            if way == "abort":
+                stream.abort("enough")
+            else:
+                break
+        await stream.aclose()
+
+    asyncio.run(scenario())
+
+    kinds = [type(event) for event in asyncio.run(store.load("r"))]
+    assert Queued in kinds
+    assert (way == "abort") == (Cancelled in kinds)

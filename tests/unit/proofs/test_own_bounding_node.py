@@ -14,7 +14,7 @@ from graphloop.effects import Effect
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.limits import CountedLimit
 from graphloop.node_protocol import Leave, Reaction, outcomes_of
-from graphloop.nodes import Append, Critique, Limit, ModelCall, PrepareStep
+from graphloop.nodes import Append, Critique, Limit, ModelCall, PrepareStep, Retrying
 from graphloop.outcomes import Aborted, Answered, Go, Ready, Rejected, Stop
 from graphloop.proofs import Bound, bound
 from graphloop.run import Ending, EndReason, Run, ended_by, with_count
@@ -57,7 +57,7 @@ class Patience:
         raise AssertionError(f"{self.name!r} waits for nothing")
 
 
-def critic_before(node: Patience | Limit, after_stop: Any = END) -> Graph[None]:
+def critic_before(node: Patience | Limit | Retrying[Any], after_stop: Any = END) -> Graph[None]:
     """Return a loop whose only bound is this node; a stopped run comes to it."""
     prepare, model, critic, append = PrepareStep(), ModelCall(), Critique("Good?"), Append()
     return Graph(
@@ -125,3 +125,31 @@ def test_a_node_that_breaks_its_word_is_found_by_the_fuzzer(lazy: bool) -> None:
 
     told = [one for each in report.failing for one in each.violations if one.code == "bound"]
     assert lazy == any("'patience' left by 'go', although" in one.what for one in told)
+
+
+@pytest.mark.parametrize("instead", [Go, Answered, Stop()])
+def test_a_cap_names_another_outcome_of_its_node(instead: Any) -> None:
+    """Otherwise bounds would believe that a stopped run leaves by it."""
+
+    @dataclass(frozen=True)
+    class Odd(Patience):
+        @property
+        def contract(self) -> Contract:
+            return Contract(caps={Go: Cap(2, instead=instead)})
+
+    (error,) = [one for one in check(critic_before(Odd())).findings if one.code == "GL5"]
+
+    assert "contract of 'patience'" == error.place
+    assert "'go'" in error.message
+
+
+def test_limits_of_a_nested_node_are_counted_as_its_own() -> None:
+    """A run warns of a cost limit that cannot count, also if the node is tried again."""
+
+    @dataclass(frozen=True)
+    class Checked(Patience):
+        kind: Any = "check"
+
+    (limit,) = counted_limits(critic_before(Retrying(Checked(), 1, after=frozenset({Stop}))))
+
+    assert (True, "patience") == limit

@@ -18,6 +18,7 @@ from graphloop import END, Graph
 from graphloop.graph import Edges
 from graphloop.nodes import Limit
 from graphloop.outcomes import Go
+from graphloop.own_nodes import sub_graph
 from graphloop.stores.revision import revision_of
 from graphloop.values import Usage
 
@@ -131,6 +132,23 @@ def test_the_nodes_of_a_graph_are_read_once() -> None:
 
     assert first > len(nodes)
     assert second == 2, "the parts, and the graph"
+
+
+def test_a_graph_counts_the_same_within_any_number_of_graphs() -> None:
+    """Whichever revision a process asks for first."""
+
+    def nested() -> list[Graph[None]]:
+        leaf = Limit(1, "leaf")
+        graphs: list[Graph[None]] = [Graph("leaf", leaf, {leaf: {...: END}})]
+        for _ in range(20):
+            kid = sub_graph(graphs[-1], name="kid", prompt="go")
+            graphs.append(Graph("outer", kid, {kid: {...: END}}))
+        return graphs
+
+    inner_first = [revision_of(graph) for graph in nested()]
+
+    assert inner_first[-1] == revision_of(nested()[-1])
+    assert len(inner_first) == len({*inner_first})
 
 
 def test_a_revision_is_the_same_in_each_process() -> None:
