@@ -62,7 +62,9 @@ def replay_steps(graph: NodeGraph[S], events: Iterable[Event]) -> Iterator[Step[
     for number, event in enumerate(events, 1):
         if run is None:
             if not isinstance(event, Started):
-                raise StoreError(f"a journal begins with Started, found {type(event).__name__}")
+                raise StoreError(
+                    f"journal: expected Started as the first event, found {type(event).__name__}"
+                )
             if event.graph != graph.name:
                 raise StoreError(f"the journal is of graph {event.graph!r}, not of {graph.name!r}")
             # The codec has validated the state against the graph's own state type.
@@ -173,7 +175,9 @@ def journal_happenings(
         happened: list[Happening] = []
         if run is None:
             if not isinstance(event, Started):
-                raise StoreError(f"a journal begins with Started, found {type(event).__name__}")
+                raise StoreError(
+                    f"journal: expected Started as the first event, found {type(event).__name__}"
+                )
             # The codec has validated the state against the graph's own state type.
             made = begin(heard, event, cast("S", event.state))
             first = evolve(made.run, messages=History(event.messages))

@@ -198,7 +198,7 @@ class ChatSoFar(Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True
 
 
 class Budget(Struct, frozen=True, gc=False):
-    """Limits on the spending of a run; None is no limit. A child run gets a share of the rest.
+    """Limits on the spending of a run; None is no limit. A child run gets a share of what is left.
 
     Tokens, money and time are checked between turns (by a `StopCheck`, and before each agent
     starts), so one turn can exceed these limits. The limits on tool calls and agent calls are never

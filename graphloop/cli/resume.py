@@ -146,7 +146,9 @@ def _label_of(journal: Journal) -> str:
     """Return the label of the model that the run began with; empty for none."""
     first = journal.events[0]
     if not isinstance(first, Started):
-        raise StoreError(f"a journal begins with Started, found {type(first).__name__}")
+        raise StoreError(
+            f"journal: expected Started as the first event, found {type(first).__name__}"
+        )
     return first.setup.model
 
 

@@ -280,8 +280,9 @@ def observers_of(given: object) -> Observers | None:
         see: object = None if isinstance(observer, type) else getattr(observer, "see", None)
         if not callable(see) or iscoroutinefunction(see):
             raise ConfigError(
-                f"`watch[{place}]`: expected an object with a method see(step, graph, path), no "
-                f"coroutine, found {observer!r:.80}. Fix: give an instance of a class that has it."
+                f"`watch[{place}]`: expected an object with a method see(step, graph, path) that "
+                f"is not async, found {observer!r:.80}. Fix: give an instance of a class that has "
+                "it."
             )
     return Observers(tuple(observers)) if observers else None
 

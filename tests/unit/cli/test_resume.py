@@ -235,7 +235,7 @@ def test_a_journal_without_a_start_is_refused() -> None:
     done = here("resume", "r", "--store", "runs", "--target", "pay")
 
     assert done.returncode == Status.FAILED
-    assert "begins with Started, found Cancelled" in done.stderr
+    assert "first event, found Cancelled" in done.stderr
 
 
 def test_the_printed_commands_work_as_printed(pay_desk: Path) -> None:

@@ -76,5 +76,5 @@ def test_more_than_three_waits_are_counted() -> None:
 
 def test_a_journal_that_does_not_fit_is_refused() -> None:
     assert run_trace(loop(), []) == RunTrace()
-    with pytest.raises(StoreError, match="begins with Started"):
+    with pytest.raises(StoreError, match="expected Started"):
         run_trace(loop(), journal(loop())[1:])
