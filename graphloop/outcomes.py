@@ -101,7 +101,10 @@ class ContextFull(Outcome):
 
 
 class Refused(Outcome):
-    """The model or a content filter refused to answer; calls in the reply never run."""
+    """The model or a content filter refused to answer; calls in the reply never run.
+
+    A model node leaves by it, and then `Append`, which has put the reply into the conversation.
+    """
 
 
 class Failed(Outcome):
