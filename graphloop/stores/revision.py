@@ -63,7 +63,7 @@ def _compound(value: object, within: tuple[int, ...]) -> str:
     if isinstance(value, NodeGraph):
         graph: NodeGraph[Any] = value  # pyright: ignore[reportUnknownVariableType] - by isinstance
         if graph.form is None:  # The same text in each graph around it, however deep.
-            graph.form = _form((graph.name, graph.start, graph.table, graph.nodes), (id(value),))
+            graph.form = _form((graph.name, graph.start, graph.table, graph.nodes), (id(graph),))
         return graph.form
     if callable(value) and hasattr(value, "__qualname__"):
         return _name(value)
