@@ -118,10 +118,12 @@ class Legs:
     async def end(self, grace_s: float) -> None:
         """Wait for the legs under way, and cancel those that have not ended in time."""
         tasks = tuple(self._tasks.values())
-        if tasks and grace_s > 0:
-            await asyncio.wait(tasks, timeout=grace_s)
-        for task in tasks:
-            task.cancel()
+        try:
+            if tasks and grace_s > 0:
+                await asyncio.wait(tasks, timeout=grace_s)
+        finally:  # Also if the caller has no more patience.
+            for task in tasks:
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _leg(self, run_id: str) -> Driven:

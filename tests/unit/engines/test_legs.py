@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
@@ -56,3 +57,23 @@ async def test_a_look_that_is_overtaken_by_a_stop_starts_no_leg(
     await pull.look()
 
     assert 0 == len(legs)
+
+
+async def test_legs_are_cancelled_if_the_wait_for_them_is() -> None:
+    """They would drive on in a process that believes that its worker has ended."""
+    begun = asyncio.Event()
+
+    async def drive(_: str) -> Driven:
+        begun.set()
+        await asyncio.Event().wait()
+        return "again"
+
+    legs = Legs(MemoryStore(), {"agent": ""}, drive, slots=1, poll_s=1.0, queues={})
+    leg = legs.start("run")
+    await begun.wait()
+    ending = asyncio.create_task(legs.end(3600))
+    await asyncio.sleep(0)
+    ending.cancel()
+    await asyncio.wait([ending, leg])
+
+    assert leg.cancelled()
