@@ -6,7 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Final, final
+from uuid import uuid4
 
 from ..errors import ProviderError, StoreError
 from ..stores import Operated, QueueLimits, RunRecord
@@ -63,6 +65,7 @@ class Legs:
         self.stopped = asyncio.Event()
         self._room = asyncio.Semaphore(slots)
         self._drive = drive
+        self._id = uuid4().hex
         self._poll_s = poll_s
         self._tasks: dict[str, asyncio.Task[Driven]] = {}
         # The runs that failed in a way that may pass: how often, and until when they wait.
@@ -88,7 +91,13 @@ class Legs:
         await self.store.retry(self.agents.values())
         if isinstance(self.store, Operated):
             pins = {name: code if self.pinned else "" for name, code in self.agents.items()}
-            await self.store.attend(pins)
+            await self.store.attend(self._id, pins)
+
+    async def leave(self) -> None:
+        """Tell the store that the worker has ended; without an answer, the store's close does."""
+        if isinstance(self.store, Operated):
+            with suppress(StoreError):
+                await self.store.attend(self._id, {})
 
     def takes(self, agent: str, record: RunRecord) -> bool:
         """Whether the worker drives a run of an agent: a pinned one leaves runs of other code."""

@@ -164,6 +164,7 @@ class Worker:
         left_s, beside = 0.0, [*self._start_side_tasks()]
         async with AsyncExitStack() as ending:  # The last first, and each though one fails.
             ending.push_async_callback(_end_tasks, beside)
+            ending.push_async_callback(self._legs.leave)
             ending.push_async_callback(self._engine.close)
             ending.push_async_callback(lambda: self._legs.end(left_s))
             ending.push_async_callback(self._engine.drain)
