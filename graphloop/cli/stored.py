@@ -101,6 +101,10 @@ def _existing_path(where: str | None) -> Path:
             "Fix: give another path, or the rights to its folders."
         ) from error
     if not is_there:
+        if path.is_symlink():
+            raise ConfigError(
+                f"{where}: expected a store, found a link to nothing. Fix: mend or remove the link."
+            )
         raise ConfigError(
             f"{where}: expected a store, found nothing of that name.{nearest(path.name, names)}"
         )

@@ -50,6 +50,8 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
             if time.monotonic() >= end:
                 # A refused connection has no error code, and the word is the same in any language.
                 fix = "start it, give it room, or mend the address"
+                if isinstance(error, ReadOnlySqlTransaction):
+                    fix = "give a role that may write, or the address of the primary"
                 if " CONNECT" in str(error):
                     fix = granted("CONNECT ON DATABASE {database}", dsn)
                 raise StoreAway(

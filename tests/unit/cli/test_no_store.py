@@ -72,6 +72,15 @@ def test_a_name_that_is_too_long_is_refused(
         assert "File name too long. Fix: " in " ".join(told.split())
 
 
+def test_a_link_to_nothing_is_not_its_own_correction(tmp_path: Path) -> None:
+    """The folder has a file of the wanted name: the link itself."""
+    (tmp_path / "runs.db").symlink_to("gone.db")
+
+    told = refused("runs", "--store", str(tmp_path / "runs.db"))
+    assert "found a link to nothing" in told
+    assert "Did you mean" not in told
+
+
 def test_a_folder_that_cannot_be_listed_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
