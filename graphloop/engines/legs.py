@@ -19,6 +19,8 @@ __all__ = ["Legs"]
 LOG: Final = logging.getLogger("graphloop")
 
 DELAY_MAX_S: Final = 60.0
+LEAVE_S: Final = 2.0
+"""The longest wait of a worker that ends for a store that does not answer."""
 
 
 @final
@@ -96,8 +98,9 @@ class Legs:
     async def leave(self) -> None:
         """Tell the store that the worker has ended; without an answer, the store's close does."""
         if isinstance(self.store, Operated):
-            with suppress(StoreError):
-                await self.store.attend(self._id, {})
+            with suppress(StoreError, TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    await self.store.attend(self._id, {})
 
     def takes(self, agent: str, record: RunRecord) -> bool:
         """Whether the worker drives a run of an agent: a pinned one leaves runs of other code."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from graphloop.engines import Driven, Legs, Pull
-from graphloop.stores import MemoryStore
+from graphloop.stores import MemoryStore, SqliteStore
 
 MANY = 1_100
 """More failures than a float has powers of two."""
@@ -77,3 +78,21 @@ async def test_legs_are_cancelled_if_the_wait_for_them_is() -> None:
     await asyncio.wait([ending, leg])
 
     assert leg.cancelled()
+
+
+async def test_a_worker_that_ends_does_not_wait_for_a_store_that_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only surveys read is not worth a minute of a stop."""
+    monkeypatch.setattr("graphloop.engines.legs.LEAVE_S", 0.0)
+    store, asked = SqliteStore(tmp_path / "runs.db"), list[str]()
+
+    async def attend(attendant: str, _: Mapping[str, str]) -> None:
+        asked.append(attendant)
+        await asyncio.Event().wait()
+
+    vars(store)["attend"] = attend
+    await Legs(store, {"agent": ""}, _again, slots=1, poll_s=1.0, queues={}).leave()
+
+    assert len(asked) == 1
+    await store.aclose()
