@@ -23,6 +23,7 @@
     ├── NotDeterministic       … it made a different request when it ran again
     ├── RunFailed              a run that ended in `error`, seen from another process
     ├── StoreError             the journal: unreadable, out of order, or of a newer version
+    │   ├── StoreAway          … the database does not answer now, and may be back soon
     │   ├── OtherSchema        … the database has the tables of another version of graphloop
     │   ├── UnknownRun         … there is no such run
     │   ├── Fenced             … another driver holds the run's lease now: this one must stop
@@ -69,6 +70,7 @@ __all__ = [
     "RunFailed",
     "ScriptError",
     "ScriptExhausted",
+    "StoreAway",
     "StoreError",
     "StreamTruncated",
     "ToolDefinitionError",
@@ -263,6 +265,10 @@ class RunFailed(GraphloopError):
 
 class StoreError(GraphloopError):
     """A journal cannot be read or continued."""
+
+
+class StoreAway(StoreError):
+    """The database does not answer now; what was asked of it may still have been done."""
 
 
 class OtherSchema(StoreError):

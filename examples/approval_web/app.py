@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from graphloop.errors import ConfigError, StoreError, UnknownRun
+from graphloop.errors import ConfigError, StoreAway, UnknownRun
 from graphloop.workers import Client
 
 FORM = """<form method=post action="/{}?key={}"><p><b>{}</b> {} ({})</p>
@@ -40,20 +40,25 @@ def build(client: Client) -> Starlette:
         return HTMLResponse("".join(forms) or "Nothing waits.")
 
     async def answer(request: Request) -> Response:
-        run_id, key = request.path_params["run"], request.query_params["key"]
-        is_yes = "answer=yes" in (await request.body()).decode().split("&")
         try:
-            async with asyncio.timeout(WAIT_S):  # All but an explicit yes denies.
-                await (client.approve if is_yes else client.decline)(run_id, key)
+            key, form = request.query_params["key"], (await request.body()).decode().split("&")
+        except (KeyError, UnicodeDecodeError):
+            return HTMLResponse("Expected a question's key, and a form in UTF-8.", 400)
+        decide = client.approve if "answer=yes" in form else client.decline  # All else denies.
+        try:
+            async with asyncio.timeout(WAIT_S):
+                if await decide(request.path_params["run"], key) == "answered":
+                    return HTMLResponse("Another answer was first, and counts.", 409)
         except (ConfigError, UnknownRun) as error:
-            return HTMLResponse(escape(str(error)), status_code=409)
-        return RedirectResponse("/", status_code=303)
+            return HTMLResponse(escape(str(error)), 409)
+        return RedirectResponse("/", 303)
 
-    def away(_: Request, __: Exception) -> Response:
-        return HTMLResponse("The runs are out of reach. Try again.", 503, {"Retry-After": "10"})
+    def away(request: Request, _: Exception) -> Response:
+        hint = "Your answer may still count." if request.method == "POST" else "Try again."
+        return HTMLResponse(f"The runs are out of reach. {hint}", 503, {"Retry-After": "10"})
 
     routes = [Route("/", questions), Route("/{run}", answer, methods=["POST"])]
-    return Starlette(routes=routes, exception_handlers={StoreError: away, TimeoutError: away})
+    return Starlette(routes=routes, exception_handlers={StoreAway: away, TimeoutError: away})
 
 
 if __name__ == "__main__":

@@ -91,12 +91,24 @@ def _existing_path(where: str | None) -> Path:
     """Return the path of a store; raise an error if there is no store at the path."""
     where = named(where)
     path = Path(where)
-    if not path.exists():
-        names = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
+    try:
+        is_there = path.exists()
+        folder = path if is_there else path.parent
+        names = [file.name for file in folder.iterdir()] if folder.is_dir() else []
+    except OSError as error:
+        raise ConfigError(
+            f"--store {where}: expected a path that can be read, found: {error.strerror}. "
+            "Fix: give another path, or the rights to its folders."
+        ) from error
+    if not is_there:
+        if path.is_symlink():
+            raise ConfigError(
+                f"{where}: expected a store, found a link to nothing. Fix: mend or remove the link."
+            )
         raise ConfigError(
             f"{where}: expected a store, found nothing of that name.{nearest(path.name, names)}"
         )
-    suffixes = {file.suffix for file in path.iterdir()} if path.is_dir() else set[str]()
+    suffixes = {Path(name).suffix for name in names}
     if suffixes and not suffixes & {SUFFIX, LOCK}:
         raise ConfigError(
             f"{where}: expected a store, found a folder with other files in it. Fix: name a "

@@ -6,7 +6,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Final, final
+from uuid import uuid4
 
 from ..errors import ProviderError, StoreError
 from ..stores import Operated, QueueLimits, RunRecord
@@ -17,6 +19,8 @@ __all__ = ["Legs"]
 LOG: Final = logging.getLogger("graphloop")
 
 DELAY_MAX_S: Final = 60.0
+LEAVE_S: Final = 2.0
+"""The longest wait of a worker that ends for a store that does not answer."""
 
 
 @final
@@ -63,6 +67,7 @@ class Legs:
         self.stopped = asyncio.Event()
         self._room = asyncio.Semaphore(slots)
         self._drive = drive
+        self._id = uuid4().hex
         self._poll_s = poll_s
         self._tasks: dict[str, asyncio.Task[Driven]] = {}
         # The runs that failed in a way that may pass: how often, and until when they wait.
@@ -88,7 +93,14 @@ class Legs:
         await self.store.retry(self.agents.values())
         if isinstance(self.store, Operated):
             pins = {name: code if self.pinned else "" for name, code in self.agents.items()}
-            await self.store.attend(pins)
+            await self.store.attend(self._id, pins)
+
+    async def leave(self) -> None:
+        """Tell the store that the worker has ended; without an answer, the store's close does."""
+        if isinstance(self.store, Operated):
+            with suppress(StoreError, TimeoutError):
+                async with asyncio.timeout(LEAVE_S):
+                    await self.store.attend(self._id, {})
 
     def takes(self, agent: str, record: RunRecord) -> bool:
         """Whether the worker drives a run of an agent: a pinned one leaves runs of other code."""
@@ -118,10 +130,12 @@ class Legs:
     async def end(self, grace_s: float) -> None:
         """Wait for the legs under way, and cancel those that have not ended in time."""
         tasks = tuple(self._tasks.values())
-        if tasks and grace_s > 0:
-            await asyncio.wait(tasks, timeout=grace_s)
-        for task in tasks:
-            task.cancel()
+        try:
+            if tasks and grace_s > 0:
+                await asyncio.wait(tasks, timeout=grace_s)
+        finally:  # Also if the caller has no more patience.
+            for task in tasks:
+                task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _leg(self, run_id: str) -> Driven:

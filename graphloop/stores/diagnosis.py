@@ -108,11 +108,13 @@ class Survey(Struct, frozen=True):
 class Operated(Protocol):
     """Surveys all runs and those that serve them, and deletes old runs."""
 
-    async def attend(self, agents: Mapping[str, str]) -> None:
+    async def attend(self, attendant: str, agents: Mapping[str, str]) -> None:
         """Note for surveys which agents' runs a worker of this store object takes, till its close.
 
         Args:
-            agents: maps an agent's name to the revision to which the worker is pinned; "" for none.
+            attendant: the id of the worker, whose last call counts.
+            agents: maps an agent's name to the revision to which the worker is pinned, "" for none;
+                empty once the worker has ended.
         """
         ...
 

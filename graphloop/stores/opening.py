@@ -44,19 +44,26 @@ def open_store(where: str | Path, codec: Codec | None = None) -> Store:
 
     Raises:
         ConfigError: the scheme is unknown, the package of a scheme is not installed, a directory
-            exists at a database's path, or a file at a directory's path.
+            exists at a database's path, a file at a directory's path, or the path cannot be read.
     """
     if isinstance(where, str) and (found := SCHEME.match(where)) is not None:
         return _on_server(where, found[1], codec)
     path = Path(where)
+    try:
+        is_there, is_folder = path.exists(), path.is_dir()
+    except OSError as error:
+        raise ConfigError(
+            f"store={str(where)!r}: expected a path that can be looked at, found: "
+            f"{error.strerror}. Fix: give another path, or the rights to its folders."
+        ) from error
     if path.name.endswith(DATABASES):
-        if path.is_dir():
+        if is_folder:
             raise ConfigError(
                 f"store={str(where)!r} is a directory, and its name that of a database: "
                 "give a file, or a directory whose name does not end in " + ", ".join(DATABASES)
             )
         return stores.SqliteStore(path, codec=codec)
-    if path.exists() and not path.is_dir():
+    if is_there and not is_folder:
         raise ConfigError(
             f"store={str(where)!r}: expected a database (its name ends in {', '.join(DATABASES)}) "
             "or a directory for JSON lines, found another file. Fix: rename it, or give a directory"

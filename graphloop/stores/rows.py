@@ -158,14 +158,14 @@ def said_before(first: str, signal_id: str) -> Posted:
     return "duplicate" if first == signal_id else "answered"
 
 
-def other_schema(place: str, found: int, expected: int, elsewhere: str) -> OtherSchema:
+def other_schema(place: str, found: int | str, expected: int, elsewhere: str) -> OtherSchema:
     """Return the error for tables of another version; `elsewhere` is what a user of old ones does.
 
     Tables are not migrated: an old run is ended by the code that began it.
     """
     fix = (
         "upgrade graphloop"
-        if found > expected
+        if str(found).isdecimal() and int(found) > expected
         else f"end its runs with the graphloop that wrote it, then {elsewhere}"
     )
     return OtherSchema(f"{place} has schema version {found}, expected {expected}. Fix: {fix}.")

@@ -14,8 +14,8 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+from contextlib import AsyncExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, final
@@ -49,6 +49,8 @@ LOG: Final = logging.getLogger("graphloop")
 
 PATIENCE_S: Final = 2.0
 """The longest wait for a rate with which a run keeps its slot of the worker."""
+NEWS_PAUSE_S: Final = 0.01
+"""The least seconds between two looks that follow news."""
 LATE: Final = "No answer came in time."
 
 
@@ -160,7 +162,13 @@ class Worker:
         ]
         LOG.info("a worker serves the runs of %s", ", ".join(codes))
         left_s, beside = 0.0, [*self._start_side_tasks()]
-        try:
+        async with AsyncExitStack() as ending:  # The last first, and each though one fails.
+            ending.push_async_callback(_end_tasks, beside)
+            ending.push_async_callback(self._legs.leave)
+            ending.push_async_callback(self._engine.close)
+            ending.push_async_callback(lambda: self._legs.end(left_s))
+            ending.push_async_callback(self._engine.drain)
+            ending.callback(self._legs.stopped.set)
             while not self._legs.stopped.is_set():
                 self._legs.news.clear()  # News during the look asks for another.
                 await self._engine.look()
@@ -169,14 +177,6 @@ class Worker:
                     async with asyncio.timeout(self._poll_s):
                         await self._legs.news.wait()
             left_s = grace_s
-        finally:
-            self._legs.stopped.set()
-            await self._engine.drain()
-            await self._legs.end(left_s)
-            await self._engine.close()
-            for task in beside:
-                task.cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
 
     def _start_side_tasks(self) -> Generator[asyncio.Task[None]]:
         """Start what serves beside the engine, as far as the store can: news, and deltas."""
@@ -186,9 +186,22 @@ class Worker:
             yield asyncio.create_task(StreamedTexts(self._store, self._streams).serve())
 
     async def _hear_news(self, store: Wakes) -> None:
-        """Wake the serving loop whenever the store tells of a run that waits."""
+        """Wake the serving loop whenever the store tells of a run that waits.
+
+        News that come soon after others wait for a moment, so that a burst asks for few looks.
+        """
+        now, next_at, said = asyncio.get_running_loop().time, 0.0, ""
         while True:
-            await store.woken()
+            try:
+                await store.woken()
+            except Exception as error:  # noqa: BLE001 - of a store; the looks go on without news
+                if (failure := repr(error)) != said:
+                    LOG.warning("a worker hears no news of runs, and asks again: %s", failure)
+                said = failure
+                await asyncio.sleep(self._poll_s)
+                continue
+            await asyncio.sleep(max(0.0, next_at - now()))
+            next_at, said = now() + NEWS_PAUSE_S, ""
             self._legs.news.set()
 
     async def drive(self, run_id: str) -> Driven:
@@ -281,6 +294,12 @@ def _ended_after(remaining_s: float, stream: RunStream[Any, Any]) -> Generator[N
         yield
     finally:
         timer.cancel()
+
+
+async def _end_tasks(tasks: Collection[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _tell_stream(stream: RunStream[Any, Any], command: RunCommand) -> None:

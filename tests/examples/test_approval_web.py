@@ -14,7 +14,8 @@ import uvicorn
 
 from examples.approval import agent as payer
 from examples.approval_web import app
-from graphloop.stores import PostgresStore, SqliteStore
+from graphloop.errors import StoreError
+from graphloop.stores import MemoryStore, PostgresStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.workers import Client, Worker
 from tests.postgres_server import Server
@@ -49,6 +50,10 @@ async def test_a_person_approves_on_a_page_and_the_run_goes_on(tmp_path: Path) -
         assert "A-17" not in page
         for _ in range(2):
             assert (await browser.post("/refunds?key=c0.1", data={"answer": "yes"})).is_redirect
+        refused = await browser.post("/refunds?key=c0.1", data={"answer": "no"})
+        assert (refused.status_code, refused.text) == (409, "Another answer was first, and counts.")
+        assert (await browser.post("/refunds", data={"answer": "yes"})).status_code == 400
+        assert (await browser.post("/refunds?key=c0.1", content=b"\xff")).status_code == 400
         assert (await browser.post("/other?key=c0.1", data={"answer": "yes"})).status_code == 409
         assert (await browser.post("/refunds?key=c9.9", data={"answer": "yes"})).status_code == 409
 
@@ -87,9 +92,23 @@ async def test_a_database_that_is_away_is_told_and_comes_back(
         assert [one.status_code for one in (page, answer)] == [503, 503]
         assert [one.headers["Retry-After"] for one in (page, answer)] == ["10", "10"]
         assert str(server.port) not in page.text
+        assert answer.text.endswith("Your answer may still count.")
 
     async with Client(hasty) as client, served(client) as browser:
         assert (await browser.post("/refunds?key=c0.1", data={"answer": "yes"})).is_redirect
         assert (await browser.get("/")).text == "Nothing waits."
     for store in (patient, hasty):
         await store.aclose()
+
+
+async def test_a_store_that_fails_otherwise_is_not_away() -> None:
+    """Whoever tries again has no better luck: the server logs the error."""
+    store = MemoryStore()
+
+    async def fail(*_: object, **__: object) -> object:
+        raise StoreError("damaged")
+
+    vars(store)["overview"] = vars(store)["page"] = fail
+    transport = httpx.ASGITransport(app.build(Client(store)), raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://test") as browser:
+        assert (await browser.get("/")).status_code == 500

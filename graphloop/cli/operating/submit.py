@@ -19,11 +19,13 @@ from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from ...engines import SharedStore
+from ...errors import ConfigError
 from ...stores import open_store
 from ..errors import Status
 from ..options import BaseUrl, Registers, StorePath, TargetArgument
 from ..run import ModelName, Script, agent_for
-from ..stored import close, named
+from ..stored import close, named, refuse_unreachable
 
 __all__ = ["submit_command"]
 
@@ -63,8 +65,14 @@ def submit_command(  # noqa: PLR0913 - the options of a command are its paramete
 ) -> Status:
     """Store the first event of a run, and print the run's id."""
     where = named(store)
+    refuse_unreachable(where)
     agent, making = agent_for(target, registers, model, script, base_url)
     shared = open_store(where)
+    if not isinstance(shared, SharedStore):
+        raise ConfigError(
+            f"--store {where}: expected a database, which workers share, found a folder for "
+            "journals. Fix: give a name that ends in .db, or the address of a PostgreSQL database."
+        )
 
     async def submit() -> str:
         async with making as deps:

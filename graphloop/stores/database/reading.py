@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.json import Decoder
@@ -22,6 +22,7 @@ from .link import SqlLink
 __all__ = [
     "commands_to",
     "existing",
+    "join_pins",
     "one_record",
     "overview",
     "page_of",
@@ -53,6 +54,8 @@ NUMBERS_OWNED: Final = (
     "AND told = ANY(:statuses)"
 )
 SERVES: Final = Decoder(dict[str, str])
+PIN_END: Final = "\n"
+"""Is between the pins of an agent's workers."""
 STATUSES: Final = "SELECT told, count(*), min(updated) FROM known GROUP BY told"
 WAITS: Final = "(told IN('ready', 'interrupted') OR (told = 'parked' AND wake_at <= now_s()))"
 SINCE: Final = "min(CASE told WHEN 'parked' THEN wake_at ELSE updated END)"
@@ -165,6 +168,15 @@ def page_of(
     return records_of(found.fetchall(), None, cut=True)
 
 
+def join_pins(attendants: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Map each agent to the pins of all its workers of a store object, as `worker` keeps them."""
+    pins: defaultdict[str, list[str]] = defaultdict(list)
+    for agents in attendants:
+        for agent, pin in agents.items():
+            pins[agent].append(pin)
+    return {agent: PIN_END.join(each) for agent, each in pins.items()}
+
+
 def survey_of(link: SqlLink, sizes: Mapping[str, int]) -> Survey:
     """Return the state of the store, from one snapshot; its sizes are told by the database."""
     (now,) = link.ask("SELECT now_s()").fetchone() or (0.0,)
@@ -172,8 +184,8 @@ def survey_of(link: SqlLink, sizes: Mapping[str, int]) -> Survey:
     live, lapsed = link.ask("SELECT live, lapsed FROM drivers").fetchone() or (0, 0)
     served: defaultdict[str, list[str]] = defaultdict(list)
     for (kept,) in link.ask(SERVED):
-        for agent, pin in SERVES.decode(kept).items():
-            served[agent].append(pin)
+        for agent, pins in SERVES.decode(kept).items():
+            served[agent] += pins.split(PIN_END)
     return Survey(
         now,
         {status: count for status, count, _ in statuses},

@@ -74,7 +74,7 @@ class Dialect(Struct, Generic[L], frozen=True):
     claim: Callable[[L, Holder, str], Asking[HeldRun]]
     read_journal: Callable[[L, Codec, Beginnings, str], tuple[Event, ...]]
     ready: Callable[[L, Look], list[str]]
-    attend: Callable[[L, Holder, Mapping[str, str]], None]
+    attend: Callable[[L, Holder, dict[str, str]], None]
     change_meters: ChangesMeters[L]
     prune: Callable[[L, float, int], int]
     sizes: Callable[[L], Mapping[str, int]]
@@ -152,6 +152,7 @@ class DatabaseStore(Generic[L]):
         self._place = place
         self._codec, self._beginnings = codec or Codec(), Beginnings()
         self._holder, self._writer, self._reader, self._dialect = holder, writer, reader, dialect
+        self._attendants: dict[str, Mapping[str, str]] = {}
         weakref.finalize(self, writer.stop)
         weakref.finalize(self, reader.close)
 
@@ -357,9 +358,11 @@ class DatabaseStore(Generic[L]):
         """Change meters, while no other process does, and return the second result of `change`."""
         return await self._write(lambda link: self._dialect.change_meters(link, names, change))
 
-    async def attend(self, agents: Mapping[str, str]) -> None:
+    async def attend(self, attendant: str, agents: Mapping[str, str]) -> None:
         """Note for surveys which agents' runs a worker of this store object takes."""
-        await self._write(lambda link: self._dialect.attend(link, self._holder, agents))
+        self._attendants[attendant] = agents
+        serves = reading.join_pins(self._attendants.values())
+        await self._write(lambda link: self._dialect.attend(link, self._holder, serves))
 
     async def is_made(self) -> bool:
         """Return whether the database has the tables of a store, which its first write creates."""

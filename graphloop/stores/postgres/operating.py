@@ -66,9 +66,9 @@ def sizes_of(link: PostgresLink) -> Mapping[str, int]:
     return dict(zip(WORDS, link.execute(SIZES).fetchone() or (), strict=True))
 
 
-def attend(link: PostgresLink, holder: Holder, agents: Mapping[str, str]) -> None:
+def attend(link: PostgresLink, holder: Holder, serves: dict[str, str]) -> None:
     """Note which agents' runs the workers of a store object take."""
-    holder.serves.update(agents)
+    holder.serves = serves
     take_row(link, holder)
     link.execute(
         "UPDATE worker SET serves = %s WHERE name = %s",

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 import psycopg
 from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 
-from ...errors import StoreError
+from ...errors import StoreAway, StoreError
 from .schema import granted, place_of, told
 
 __all__ = ["persist"]
@@ -39,7 +39,8 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
         attempt: does the work; its argument tells whether it is done again.
 
     Raises:
-        StoreError: the database does not answer, or refuses the work.
+        StoreAway: the database does not answer.
+        StoreError: the database refuses the work.
     """
     end, pause, is_again, said = time.monotonic() + patience_s, PAUSE_S, False, ""
     while True:
@@ -49,9 +50,11 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
             if time.monotonic() >= end:
                 # A refused connection has no error code, and the word is the same in any language.
                 fix = "start it, give it room, or mend the address"
+                if isinstance(error, ReadOnlySqlTransaction):
+                    fix = "give a role that may write, or the address of the primary"
                 if " CONNECT" in str(error):
                     fix = granted("CONNECT ON DATABASE {database}", dsn)
-                raise StoreError(
+                raise StoreAway(
                     f"{place_of(dsn)}: expected a PostgreSQL server that answers and takes writes, "
                     f"found: {told(error)}. Fix: {fix}."
                 ) from error

@@ -368,8 +368,8 @@ def _has_tables(link: PostgresLink, dsn: str) -> bool:
         return False
     # With its schema: without the right to use that, the search path would be without it.
     row = link.execute("SELECT value FROM graphloop.meta WHERE key = 'schema'").fetchone()
-    version = 0 if row is None else int(row[0])
-    if version != SCHEMA_VERSION:
+    version = "0" if row is None else str(row[0])
+    if version != str(SCHEMA_VERSION):
         elsewhere = "drop the schema graphloop, or give another database"
         raise other_schema(place_of(dsn), version, SCHEMA_VERSION, elsewhere)
     return True

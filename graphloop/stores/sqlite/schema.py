@@ -36,6 +36,7 @@ __all__ = [
     "SqliteLink",
     "commits_need_lock",
     "entry_id",
+    "fix_of",
     "is_dead",
     "open_direct",
     "open_reader",
@@ -125,6 +126,12 @@ TABLES: Final = (
          FROM known WHERE owner IS NOT NULL""",
 )
 
+RIGHTS: Final = "check that this user may read and write the file and its folder"
+FIXES: Final = {
+    "SQLITE_NOTADB": "give another file",
+    "SQLITE_CORRUPT": "restore the file from a backup",
+    **dict.fromkeys(("SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_READONLY"), RIGHTS),
+}
 LIST: Final = re.compile(r"= ANY\((:\w+)\)")
 
 
@@ -333,4 +340,12 @@ def _is_made(connection: SqliteLink, path: Path) -> bool:
 def _cannot_open(path: Path, error: Exception) -> StoreError:
     return StoreError(
         f"cannot open {path} as a journal database (SQLite {sqlite3.sqlite_version}): {error}"
+        f"{fix_of(error)}"
     )
+
+
+def fix_of(error: Exception) -> str:
+    """Return the end of the message of an error of SQLite or the disk; empty if none is known."""
+    named = str(getattr(error, "sqlite_errorname", ""))
+    kind = "SQLITE_PERM" if isinstance(error, PermissionError) else "_".join(named.split("_")[:2])
+    return f". Fix: {FIXES[kind]}." if kind in FIXES else ""

@@ -25,7 +25,7 @@ from ..database import DatabaseStore
 from ..database.claims import Holder
 from ..database.store import Dialect
 from . import journal, leases, operating, ready
-from .schema import Clock, Durability, SqliteLink, open_reader
+from .schema import Clock, Durability, SqliteLink, fix_of, open_reader
 from .writer import Writer
 
 __all__ = ["Reader", "SqliteStore"]
@@ -158,5 +158,5 @@ def _read_by(link: SqliteLink, path: Path, work: Callable[[SqliteLink], T]) -> T
         result = work(link)
         link.execute("ROLLBACK")
     except (sqlite3.Error, ValueError) as error:
-        raise StoreError(f"cannot read {path}: {error}") from error
+        raise StoreError(f"cannot read {path}: {error}{fix_of(error)}") from error
     return result

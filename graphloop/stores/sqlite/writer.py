@@ -28,7 +28,7 @@ from ..rows import Addition
 from . import journal
 from .direct import Direct
 from .leases import give_up, renew
-from .schema import Durability, SqliteLink, commits_need_lock, open_writer
+from .schema import Durability, SqliteLink, commits_need_lock, fix_of, open_writer
 
 __all__ = ["Writer"]
 
@@ -269,6 +269,6 @@ def _as_store_error(error: Exception, path: Path) -> Exception:
     """Convert an error of the database or the disk to a `StoreError`; return others unchanged."""
     if isinstance(error, GraphloopError) or not isinstance(error, OF_THE_DISK):
         return error
-    worded = StoreError(f"cannot write to {path}: {error}")
+    worded = StoreError(f"cannot write to {path}: {error}{fix_of(error)}")
     worded.__cause__ = error
     return worded

@@ -62,6 +62,38 @@ def test_a_mistyped_address_gets_a_hint_and_no_tables(
     assert [(one.name, one.stat().st_size) for one in tmp_path.iterdir()] == [("empty.db", 0)]
 
 
+@pytest.mark.parametrize("command", [("runs",), ("run", WEATHER)], ids=lambda words: words[0])
+def test_a_name_that_is_too_long_is_refused(
+    command: tuple[str | Path, ...], tmp_path: Path
+) -> None:
+    """The file system says so only when the path is looked at."""
+    for where in ("x" * 300, f"{'x' * 300}.db"):
+        told = refused(*command, "--store", str(tmp_path / where))
+        assert "File name too long. Fix: " in " ".join(told.split())
+
+
+def test_a_link_to_nothing_is_not_its_own_correction(tmp_path: Path) -> None:
+    """The folder has a file of the wanted name: the link itself."""
+    (tmp_path / "runs.db").symlink_to("gone.db")
+
+    told = refused("runs", "--store", str(tmp_path / "runs.db"))
+    assert "found a link to nothing" in told
+    assert "Did you mean" not in told
+
+
+def test_a_folder_that_cannot_be_listed_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files belong to others."""
+
+    def refuse(_: Path) -> list[Path]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    told = refused("runs", "--store", str(tmp_path))
+    assert "Permission denied. Fix: " in " ".join(told.split())
+
+
 @pytest.mark.parametrize("command", ["run", "submit"])
 def test_a_new_run_creates_the_store(command: str, theirs: str, tmp_path: Path) -> None:
     """As does a worker, which may come first: `tests/unit/cli/test_worker.py` starts some so."""

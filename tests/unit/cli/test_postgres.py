@@ -62,7 +62,7 @@ async def test_a_doctor_counts_the_live_workers_of_each_agent(store: tuple[str, 
     """And tells to which revisions they are pinned: what a deploy waits for."""
     workers = [PostgresStore(store[1]) for _ in range(3)]
     for worker, pin in zip(workers, ("", "a" * 64, "a" * 64), strict=True):
-        await worker.attend({"support": pin, "stock": ""})
+        await worker.attend("worker", {"support": pin, "stock": ""})
     live = await asyncio.to_thread(graphloop, "doctor", *store)
     for worker in workers:
         await worker.aclose()

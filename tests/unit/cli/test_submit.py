@@ -81,4 +81,11 @@ def test_what_no_store_takes_is_refused() -> None:
     assert "deadline" in refused("submit", "desk.py", "Go.", *STORE, "--deadline", "-1")
     assert "--store" in refused("submit", "desk.py", "Go.")
     assert "MESSAGE" in refused("steer", run_id, " ", *STORE)
+    write({"folder/notes.txt": "mine"})
+    for where in ("folder", "journals"):
+        told = refused("submit", "desk.py", "Go.", "--store", where)
+        assert "expected a database, which workers share" in told
+    assert "expected a folder at 'gone'" in refused(
+        "submit", "desk.py", "Go.", "--store", "gone/x.db"
+    )
     assert "no run that has it" in refused("steer", "nobody", "Go.", *STORE)

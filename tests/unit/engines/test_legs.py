@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from graphloop.engines import Driven, Legs, Pull
-from graphloop.stores import MemoryStore
+from graphloop.stores import MemoryStore, SqliteStore
 
 MANY = 1_100
 """More failures than a float has powers of two."""
@@ -56,3 +58,41 @@ async def test_a_look_that_is_overtaken_by_a_stop_starts_no_leg(
     await pull.look()
 
     assert 0 == len(legs)
+
+
+async def test_legs_are_cancelled_if_the_wait_for_them_is() -> None:
+    """They would drive on in a process that believes that its worker has ended."""
+    begun = asyncio.Event()
+
+    async def drive(_: str) -> Driven:
+        begun.set()
+        await asyncio.Event().wait()
+        return "again"
+
+    legs = Legs(MemoryStore(), {"agent": ""}, drive, slots=1, poll_s=1.0, queues={})
+    leg = legs.start("run")
+    await begun.wait()
+    ending = asyncio.create_task(legs.end(3600))
+    await asyncio.sleep(0)
+    ending.cancel()
+    await asyncio.wait([ending, leg])
+
+    assert leg.cancelled()
+
+
+async def test_a_worker_that_ends_does_not_wait_for_a_store_that_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What only surveys read is not worth a minute of a stop."""
+    monkeypatch.setattr("graphloop.engines.legs.LEAVE_S", 0.0)
+    store, asked = SqliteStore(tmp_path / "runs.db"), list[str]()
+
+    async def attend(attendant: str, _: Mapping[str, str]) -> None:
+        asked.append(attendant)
+        await asyncio.Event().wait()
+
+    vars(store)["attend"] = attend
+    await Legs(store, {"agent": ""}, _again, slots=1, poll_s=1.0, queues={}).leave()
+
+    assert len(asked) == 1
+    await store.aclose()

@@ -44,6 +44,13 @@ def test_what_is_there_and_of_the_other_kind_is_refused(tmp_path: Path) -> None:
         open_store(tmp_path / "notes.txt")
 
 
+@pytest.mark.parametrize("ending", ["", ".db"])
+def test_a_path_that_cannot_be_looked_at_is_refused(tmp_path: Path, ending: str) -> None:
+    """Its name is too long here; the rights to a folder may be missing, too."""
+    with pytest.raises(ConfigError, match="Fix: "):
+        open_store(tmp_path / f"{'x' * 300}{ending}")
+
+
 @pytest.mark.parametrize("name", ["runs", "runs.db"])
 def test_a_store_has_the_codec_of_the_graphs_state(tmp_path: Path, name: str) -> None:
     """A tuple is no list: only the codec knows what the JSON was."""

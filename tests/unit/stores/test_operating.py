@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
@@ -10,6 +11,7 @@ from typing import TypeAlias
 
 import pytest
 
+from graphloop import Agent
 from graphloop.errors import UnknownRun
 from graphloop.events import Resumed, Setup, Started
 from graphloop.media import image
@@ -24,7 +26,9 @@ from graphloop.stores import (
 )
 from graphloop.stores.base import Ask, ReleaseStatus
 from graphloop.stores.postgres.schema import opened
+from graphloop.testing import ScriptedModel
 from graphloop.values import TextPart, UserMessage
+from graphloop.workers import Worker
 from tests.postgres_server import database, set_clock
 
 Opened: TypeAlias = SqliteStore | PostgresStore
@@ -129,9 +133,9 @@ async def test_a_survey_counts_queues_and_deadlines_and_who_serves(desk: Desk) -
             await store.append(run_id, 2, Resumed(1.0, f"code of {run_id}"))
             await store.release(run_id, "parked" if run_id == "c" else "done", [])
         assert (await store.survey()).served == {}
-        await store.attend({"desk": "new code", "other": ""})
+        await store.attend("worker", {"desk": "new code", "other": ""})
     async with desk.at(2000) as store:
-        await store.attend({"desk": "newer code"})
+        await store.attend("worker", {"desk": "newer code"})
         await store.claim("b")
         survey = await store.survey()
         await store.release("b", None, [])
@@ -140,6 +144,28 @@ async def test_a_survey_counts_queues_and_deadlines_and_who_serves(desk: Desk) -
     assert survey.unfinished == (UnfinishedRuns("desk", "code of c", 1),)
     assert survey.served == {"desk": ["newer code"]}
     assert [one.text.partition(" of ")[0] for one in diagnosed(survey, 2000)[1:]] == ["1 run"]
+
+
+async def test_workers_of_one_store_object_are_counted_each(desk: Desk) -> None:
+    """A process has one store for all its workers, and some of them end before it."""
+    async with desk.at(1000) as store:
+        workers = [
+            Worker([Agent(ScriptedModel([""]), name=name)], store, pinned=pinned, poll_s=3600)
+            for name, pinned in (("desk", True), ("desk", False), ("other", False))
+        ]
+        await store.attend("none", {})  # Creates the tables.
+        serving = [asyncio.create_task(worker.serve()) for worker in workers]
+        while sum(map(len, (await store.survey()).served.values())) < len(workers):
+            pass
+        served = (await store.survey()).served
+        for worker in workers:
+            worker.stop()
+        await asyncio.gather(*serving)
+        left = (await store.survey()).served
+
+    assert sorted(map(bool, served["desk"])) == [False, True]
+    assert served["other"] == [""]
+    assert left == {}
 
 
 async def test_an_empty_store_is_surveyed(desk: Desk) -> None:

@@ -115,6 +115,19 @@ async def test_a_disk_that_stays_full_refuses_the_append_and_keeps_the_rest(dsn:
     await store.aclose()
 
 
+async def test_a_role_that_only_reads_is_told_what_writes(dsn: str) -> None:
+    """Its server is there: no start, no room and no other address of it helps."""
+    owner, reader = PostgresStore(dsn), PostgresStore(dsn, patience_s=0.001)
+    await owner.claim("r")
+    name = urlsplit(dsn).path[1:].encode()
+    do(dsn, b"ALTER DATABASE " + name + b" SET default_transaction_read_only = on")
+    with pytest.raises(StoreError, match=r"Fix: .*role.* primary"):
+        await reader.claim("other")
+    do(dsn, b"BEGIN READ WRITE; ALTER DATABASE " + name + b" RESET ALL; COMMIT")
+    for store in (owner, reader):
+        await store.aclose()
+
+
 async def test_a_primary_that_became_a_standby_is_waited_for(
     dsn: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -57,7 +57,7 @@ async def use(store: PostgresStore) -> None:
     await store.append("r", 1, BEGUN)
     await store.release("r", "parked", [ASK])
     await store.post("r", ASK.key, "one", "yes")
-    await store.attend({"a graph": ""})
+    await store.attend("worker", {"a graph": ""})
     assert await store.ready({"a graph"}, 9) == ["r"]
     await store.metered({"m"}, lambda known, now: ({"m": now}, None))
     await store.set_queues({})

@@ -15,6 +15,7 @@ from graphloop.stores.sqlite.schema import (
     SCHEMA_VERSION,
     Durability,
     commits_need_lock,
+    fix_of,
     open_direct,
     open_reader,
     open_writer,
@@ -115,6 +116,34 @@ def test_what_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
             opening(path)
 
     assert "Dear diary, " * 100 == path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("kept", "fix"), [(b"Dear diary, ", "give another file"), (None, "restore .* backup")]
+)
+def test_a_file_that_is_no_whole_database_has_a_fix(
+    tmp_path: Path, kept: bytes | None, fix: str
+) -> None:
+    """Another program's file, or one whose end is lost."""
+    path = tmp_path / "runs.db"
+    open_writer(path, "power").close()
+    path.write_bytes(path.read_bytes()[:5000] if kept is None else kept * 100)
+
+    for opening in WAYS:
+        with pytest.raises(StoreError, match=f"Fix: {fix}"):
+            opening(path)
+
+
+def test_missing_rights_have_a_fix(tmp_path: Path) -> None:
+    """The file's, the folder's, or those of a file system that is mounted for reading."""
+    with closing(open_writer(tmp_path / "runs.db", "power")) as link:
+        link.execute("PRAGMA query_only=ON")
+        with pytest.raises(sqlite3.OperationalError) as refused:
+            link.execute("DELETE FROM run")
+    assert "read and write" in fix_of(refused.value)
+    assert "read and write" in fix_of(PermissionError(13, "Permission denied"))
+    with pytest.raises(StoreError, match="read and write"):
+        open_reader(tmp_path)
 
 
 def test_a_database_of_something_else_is_refused_untouched(tmp_path: Path) -> None:
