@@ -13,7 +13,7 @@ from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
 from ...errors import StoreError
 from .schema import granted, place_of, told
 
-__all__ = ["persist"]
+__all__ = ["is_of_one_job", "persist"]
 
 T = TypeVar("T")
 
@@ -67,5 +67,16 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
             ) from error
         except psycopg.Error as error:
             raise StoreError(f"{place_of(dsn)} refuses the work: {told(error)}") from error
+        except UnicodeError as error:
+            raise StoreError(
+                f"{place_of(dsn)}: expected text that UTF-8 can write, found: {told(error)}. "
+                "Fix: leave out half surrogate pairs."
+            ) from error
         time.sleep(pause)
         pause, is_again = min(PAUSE_S_MAX, pause * 2), True
+
+
+def is_of_one_job(error: Exception) -> bool:
+    """Whether an error of `persist` may be that of one of several jobs, not of the database."""
+    cause = error.__cause__ if isinstance(error, StoreError) else error
+    return cause is not None and not isinstance(cause, (*AWAY, InsufficientPrivilege, StoreError))

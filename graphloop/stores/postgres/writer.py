@@ -17,7 +17,7 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -32,7 +32,7 @@ from ..database.claims import HeldRun, Holder, give_back
 from ..database.jobs import Job, Statement, at_once, deliver
 from ..rows import Addition
 from . import journal, leases
-from .outages import persist
+from .outages import is_of_one_job, persist
 from .schema import CHANNEL, PostgresLink, opened, place_of
 
 __all__ = ["QueuedAppend", "Writer"]
@@ -163,13 +163,15 @@ class Writer:
                     appends, jobs = _taken(self._appends), _taken(self._jobs)
                     if not (appends or jobs) and self.stopped:
                         return
-                self._attempt([one.job for one in appends], partial(self._append, appends))
+                by_job = {one.job: one for one in appends}
+                self._attempt([*by_job], partial(self._append, by_job))
                 while jobs:
-                    self._attempt(jobs, partial(self._transact, jobs))
+                    self._attempt(jobs, self._transact)
                     self._beat()
                     jobs = [job for job in jobs if not job.is_over]
                 self._beat()
                 appends.clear()  # Otherwise they would keep their callers alive.
+                by_job.clear()
                 if not (self._jobs or self._appends):
                     self._wait(ear)
         finally:
@@ -188,10 +190,15 @@ class Writer:
         if ear in readable:
             ear.recv(4096)
         if self._link in readable:
-            self._attempt([], _hear)
+            self._attempt([], lambda _, link: _hear(link))
 
-    def _attempt(self, jobs: Sequence[Queued], work: Callable[[PostgresLink], None]) -> None:
-        """Do the work on an open connection, and again after it broke; fail what is not done."""
+    def _attempt(
+        self, jobs: Sequence[Queued], work: Callable[[Sequence[Queued], PostgresLink], None]
+    ) -> None:
+        """Do jobs on an open connection, and again after it broke; fail what is not done.
+
+        An error that may be that of one job undoes them all, so each half is done apart.
+        """
 
         def attempt(is_again: bool) -> None:  # noqa: FBT001 - the parameter of a callback
             if self._link is None or self._link.closed:
@@ -200,7 +207,7 @@ class Writer:
                 self._was_open = True
             self._link.is_again = is_again
             try:
-                work(self._link)
+                work(jobs, self._link)
             except psycopg.Error as error:
                 # A standby refuses writes, and a new connection may find the primary. And libpq
                 # keeps a connection open that broke while it sent a query: no query gets through.
@@ -216,8 +223,14 @@ class Writer:
         try:
             persist(self._dsn, patience_s, attempt)
         except Exception as error:  # noqa: BLE001 - every caller gets it
-            for job in jobs:
-                if not job.is_over:
+            todo = [job for job in jobs if not job.is_over]
+            half = len(todo) // 2
+            if half and is_of_one_job(error):
+                for part in (todo[:half], todo[half:]):
+                    self._attempt(part, work)
+                    self._beat()
+            else:
+                for job in todo:
                     job.fail(error)
                     job.end()
         deliver([job for job in jobs if job.is_over])
@@ -241,9 +254,11 @@ class Writer:
             if future.set_running_or_notify_cancel():
                 future.set_result(None)
 
-    def _append(self, appends: Sequence[QueuedAppend], link: PostgresLink) -> None:
+    def _append(
+        self, appends: Mapping[Queued, QueuedAppend], jobs: Sequence[Queued], link: PostgresLink
+    ) -> None:
         """Append all events that wait, by one statement if no two of them are of one run."""
-        waiting = [one for one in appends if not one.job.is_over]
+        waiting = [appends[job] for job in jobs if not job.is_over]
         while waiting:
             batch: dict[str, QueuedAppend] = {}
             for one in waiting:
@@ -278,7 +293,7 @@ class Writer:
         if not self._holder.is_registered or time.monotonic() < self._beat_at:
             return
         self._beat_at = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE
-        self._attempt([], self._beat_on)
+        self._attempt([], lambda _, link: self._beat_on(link))
 
     def _beat_on(self, link: PostgresLink) -> None:
         holder = self._holder

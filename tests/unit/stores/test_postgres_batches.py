@@ -1,0 +1,101 @@
+"""The writing thread of a PostgreSQL store: of jobs that wait together, each fails alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from threading import Event as Flag
+from typing import Any
+
+import pytest
+
+from graphloop.errors import ConfigError, StoreError
+from graphloop.events import Cancelled, Event, Setup, Started
+from graphloop.stores.backlog import Submission
+from graphloop.stores.base import Ask
+from graphloop.stores.postgres import PostgresStore
+from tests.postgres_server import database
+
+ASK = Ask("c0.0", "approval", "pay", "{}", "t")
+LATE = Cancelled(1.0, "late")
+
+
+def started(run_id: str) -> Event:
+    """Return the first event of a run."""
+    return Started(1.0, run_id, "a graph", (), Setup())
+
+
+@pytest.fixture
+def dsn(postgres: str) -> str:
+    """The address of an empty database."""
+    return database(postgres)
+
+
+async def held_up(store: PostgresStore, go_on: Flag) -> asyncio.Task[None]:
+    """Hold the writing thread until `go_on` is set, so that calls wait together."""
+    loop, is_held = asyncio.get_running_loop(), asyncio.Event()
+
+    def change(known: Mapping[str, float], _: float) -> tuple[Mapping[str, float], None]:
+        loop.call_soon_threadsafe(is_held.set)
+        go_on.wait(30)
+        return known, None
+
+    task = asyncio.ensure_future(store.metered(["gate"], change))
+    await is_held.wait()
+    return task
+
+
+async def together(store: PostgresStore, *calls: Awaitable[Any]) -> list[Any]:
+    """Return the results of calls, or their errors, that the thread takes at once."""
+    go_on = Flag()
+    gate = await held_up(store, go_on)
+    waiting = [asyncio.ensure_future(call) for call in calls]
+    await asyncio.sleep(0)
+    go_on.set()
+    await gate
+    return await asyncio.gather(*waiting, return_exceptions=True)
+
+
+@pytest.mark.parametrize("key", ["k\0", "k\ud800"], ids=["nul", "half"])
+async def test_a_text_that_cannot_be_stored_fails_its_own_call_only(dsn: str, key: str) -> None:
+    """The other calls are those of other runs, whose drivers would fail for it."""
+    store = PostgresStore(dsn)
+    for run_id in "abc":
+        await store.claim(run_id)
+        await store.append(run_id, 1, started(run_id))
+    told = await together(
+        store,
+        store.release("a", "parked", [ASK]),
+        store.claim("d"),
+        store.post("b", key, "id", "x"),
+        store.post("c", "good", "id", "x"),
+        store.metered(["other"], lambda known, _: (known, "metered")),
+    )
+
+    assert [None, None, "accepted", "metered"] == [*told[:2], *told[3:]]
+    assert isinstance(told[2], StoreError)
+    assert (await store.record("a")).status == "parked"
+    assert await store.posted("b") == {}
+    await store.aclose()
+
+
+async def test_an_append_that_cannot_be_stored_fails_alone(dsn: str) -> None:
+    """One statement writes all that wait, so the database cannot tell which one it refuses."""
+    store, runs = PostgresStore(dsn), [f"r{at}" for at in range(9)]
+    await asyncio.gather(*[store.claim(run_id) for run_id in runs])
+    await asyncio.gather(*[store.append(run_id, 1, started(run_id)) for run_id in runs])
+    calls = [store.append(run_id, 10**10 if run_id == "r4" else 2, LATE) for run_id in runs]
+    told = await together(store, *calls)
+
+    assert isinstance(told.pop(4), StoreError)
+    assert told == [None] * 8
+    assert await store.load("r4") == (started("r4"),)
+    assert await store.load("r5") == (started("r5"), LATE)
+    await store.aclose()
+
+
+@pytest.mark.parametrize("place", [Submission("cut \ud83d"), Submission(queue="cut \ud83d")])
+def test_a_place_with_half_a_surrogate_pair_is_refused(place: Submission) -> None:
+    """Its caller has cut a text within a character."""
+    with pytest.raises(ConfigError, match="half a surrogate pair at character 4"):
+        place.check()
