@@ -19,44 +19,41 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final
+from typing import Final, TypeVar, final
 
 import psycopg
-from psycopg.errors import DeadlockDetected, ReadOnlySqlTransaction, UniqueViolation
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
-from ...errors import GraphloopError, StoreError
-from ..database.claims import HeldRun, Holder, give_back
-from ..database.jobs import Job, Statement, at_once, deliver
+from ...errors import StoreError
+from ..database.claims import Holder, give_back
+from ..database.jobs import Job, at_once, deliver
 from ..rows import Addition
 from . import journal, leases
+from .batches import (
+    Queued,
+    QueuedAppend,
+    append_batch,
+    ask_all,
+    do,
+    take_appends,
+    take_queued,
+    with_retry,
+)
 from .outages import is_of_one_job, persist
 from .schema import CHANNEL, PostgresLink, opened, place_of
 
-__all__ = ["QueuedAppend", "Writer"]
+__all__ = ["Writer"]
 
 T = TypeVar("T")
 
-Queued: TypeAlias = Job[PostgresLink, Any]
-
 LOG: Final = logging.getLogger("graphloop")
 
-JOBS_MAX: Final = 1000
 SINGLES_MAX: Final = 100
 """The most statements that are sent before the first answer is read."""
 BEATS_PER_LEASE: Final = 3
-ATTEMPTS_MAX: Final = 50
-"""How often a transaction is done again that met another writer of the same row."""
-
-
-class QueuedAppend(NamedTuple):
-    """Queued events for a claimed run, and the job of their commit, which all share."""
-
-    addition: Addition
-    held: HeldRun
-    job: Queued
 
 
 @final
@@ -160,7 +157,7 @@ class Writer:
         try:
             while True:
                 with self._lock:
-                    appends, jobs = _taken(self._appends), _taken(self._jobs)
+                    appends, jobs = take_appends(self._appends), take_queued(self._jobs)
                     if not (appends or jobs) and self.stopped:
                         return
                 by_job = {one.job: one for one in appends}
@@ -263,7 +260,7 @@ class Writer:
             batch: dict[str, QueuedAppend] = {}
             for one in waiting:
                 batch.setdefault(one.job.run_id, one)
-            _append_batch(link, [*batch.values()])
+            append_batch(link, [*batch.values()])
             waiting = [one for one in waiting if batch[one.job.run_id] is not one]
 
     def _transact(self, jobs: Sequence[Queued], link: PostgresLink) -> None:
@@ -278,14 +275,14 @@ class Writer:
         def work() -> Sequence[Queued]:
             end = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE / 2
             for number, job in enumerate(todo, 1):
-                _do(job, link)
+                do(job, link)
                 if time.monotonic() >= end:
                     return todo[:number]
             return todo
 
         # A job that is alone has its own transaction: a savepoint costs two more round trips.
         in_one = link.transaction if len(singles or todo) > 1 else nullcontext
-        for job in _with_retry(partial(_asked, singles, link) if singles else work, in_one):
+        for job in with_retry(partial(ask_all, singles, link) if singles else work, in_one):
             job.end()
 
     def _beat(self) -> None:
@@ -306,7 +303,7 @@ class Writer:
                 at_once(give_back(link, holder, run_id, lapsed))
 
         if gone or over:
-            _with_retry(give_back_all, link.transaction)
+            with_retry(give_back_all, link.transaction)
         for run_id in gone:
             del holder.held[run_id]
         for run_id, lapsed in over:
@@ -326,68 +323,6 @@ class Writer:
             self._bell.close()
 
 
-def _taken(line: deque[T]) -> list[T]:
-    """Remove and return what waits in a line, at most `JOBS_MAX`."""
-    return [line.popleft() for _ in range(min(len(line), JOBS_MAX))]
-
-
 def _hear(link: PostgresLink) -> None:
     """Let the connection take in its notifications, which come with any answer."""
     link.execute("SELECT")
-
-
-def _append_batch(link: PostgresLink, batch: Sequence[QueuedAppend]) -> None:
-    pairs = [(one.addition, one.held) for one in batch]
-    is_single = all(addition.is_only_entries for addition, _ in pairs)
-    in_one = nullcontext if is_single else link.transaction
-    written = _with_retry(lambda: journal.append_claimed(link, pairs), in_one)
-    for addition, held, job in batch:
-        error = None
-        if job.run_id not in written:
-            error = journal.why_refused(link, addition, held)
-        if error is None:
-            job.keep(None)
-        else:
-            job.fail(error)
-        job.end()
-
-
-def _do(job: Queued, link: PostgresLink) -> None:
-    """Do a job in a transaction, or in a savepoint of one; keep the result or refusal."""
-    try:
-        with link.transaction():
-            job.do(link)
-    except GraphloopError as error:
-        job.fail(error)
-
-
-def _asked(
-    singles: Sequence[tuple[Queued, Statement[PostgresLink, Any]]], link: PostgresLink
-) -> Sequence[Queued]:
-    """Send the statements of all jobs, then read the answers: one wait for the database.
-
-    A refused job has changed nothing, so it needs no savepoint.
-    """
-    sent: list[tuple[Queued, Statement[PostgresLink, Any]]] = []
-    with link.pipeline() if len(singles) > 1 else nullcontext():
-        for job, statement in singles:
-            try:
-                statement.send(link)
-                sent.append((job, statement))
-            except GraphloopError as error:
-                job.fail(error)
-    for job, statement in sent:
-        try:
-            job.keep(statement.receive())
-        except GraphloopError as error:
-            job.fail(error)
-    return [job for job, _ in singles]
-
-
-def _with_retry(work: Callable[[], T], in_one: Callable[[], AbstractContextManager[object]]) -> T:
-    """Do work within a context, and again if another writer came first to a row."""
-    for _ in range(ATTEMPTS_MAX):
-        with suppress(UniqueViolation, DeadlockDetected), in_one():
-            return work()
-    with in_one():
-        return work()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Mapping, Sequence
 from threading import Event as Flag
 from typing import Any
 
@@ -13,7 +13,10 @@ from graphloop.errors import ConfigError, StoreError
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores.backlog import Submission
 from graphloop.stores.base import Ask
-from graphloop.stores.postgres import PostgresStore
+from graphloop.stores.database.claims import HeldRun
+from graphloop.stores.postgres import PostgresStore, batches, journal
+from graphloop.stores.postgres.schema import PostgresLink
+from graphloop.stores.rows import Addition
 from tests.postgres_server import database
 
 ASK = Ask("c0.0", "approval", "pay", "{}", "t")
@@ -91,6 +94,30 @@ async def test_an_append_that_cannot_be_stored_fails_alone(dsn: str) -> None:
     assert told == [None] * 8
     assert await store.load("r4") == (started("r4"),)
     assert await store.load("r5") == (started("r5"), LATE)
+    await store.aclose()
+
+
+async def test_appends_that_wait_are_written_in_batches_that_a_statement_can_hold(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL refuses a statement above 1 GB, which would lose all of them."""
+    store, runs, sizes = PostgresStore(dsn), [f"r{at}" for at in range(8)], list[int]()
+    await asyncio.gather(*[store.claim(run_id) for run_id in runs])
+    await asyncio.gather(*[store.append(run_id, 1, started(run_id)) for run_id in runs])
+    append = journal.append_claimed
+
+    def seen(link: PostgresLink, additions: Sequence[tuple[Addition, HeldRun]]) -> frozenset[str]:
+        sizes.append(sum([len(data) for each, _ in additions for _, data in each.events]))
+        return append(link, additions)
+
+    monkeypatch.setattr(journal, "append_claimed", seen)
+    monkeypatch.setattr(batches, "APPEND_BYTES_MAX", 2500)
+    big = [Cancelled(1.0, "x" * (9000 if run_id == "r4" else 1000)) for run_id in runs]
+    calls = [store.append(run_id, 2, one) for run_id, one in zip(runs, big, strict=True)]
+
+    assert await together(store, *calls) == [None] * 8
+    assert [size // 1000 for size in sizes] == [2, 2, 9, 2, 1]
+    assert [(await store.load(run_id))[1] for run_id in runs] == big
     await store.aclose()
 
 
