@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import select
+import selectors
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -21,6 +22,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from functools import partial
+from selectors import EVENT_READ
 from typing import Final, TypeVar, final
 
 import psycopg
@@ -29,7 +31,7 @@ from psycopg.pq import TransactionStatus
 
 from ...errors import StoreError
 from ..database.claims import Holder, give_back
-from ..database.jobs import Job, at_once, deliver
+from ..database.jobs import Job, at_once, deliver, fail_all
 from ..rows import Addition
 from . import journal, leases
 from .batches import (
@@ -54,6 +56,8 @@ LOG: Final = logging.getLogger("graphloop")
 SINGLES_MAX: Final = 100
 """The most statements that are sent before the first answer is read."""
 BEATS_PER_LEASE: Final = 3
+# Not `select` where there is `poll`: it takes no descriptor from 1,024 on.
+SELECTOR: Final = selectors.SelectSelector if sys.platform == "win32" else selectors.PollSelector
 
 
 @final
@@ -154,36 +158,49 @@ class Writer:
                 self._bell.send(b"\0")
 
     def _run(self, ear: socket.socket) -> None:
+        at_work: list[Queued] = []
         try:
-            while True:
-                with self._lock:
-                    appends, jobs = take_appends(self._appends), take_queued(self._jobs)
-                    if not (appends or jobs) and self.stopped:
-                        return
-                by_job = {one.job: one for one in appends}
-                self._attempt([*by_job], partial(self._append, by_job))
-                while jobs:
-                    self._attempt(jobs, self._transact)
-                    self._beat()
-                    jobs = [job for job in jobs if not job.is_over]
-                self._beat()
-                appends.clear()  # Otherwise they would keep their callers alive.
-                by_job.clear()
+            while self._work(at_work):
+                at_work.clear()  # Otherwise they would keep their callers alive.
                 if not (self._jobs or self._appends):
                     self._wait(ear)
+        except Exception as error:  # noqa: BLE001 - every caller gets it
+            with self._lock:
+                self.stopped = True
+                waiting = [*[one.job for one in self._appends], *self._jobs]
+                self._appends.clear()
+                self._jobs.clear()
+            fail_all([*at_work, *waiting], place_of(self._dsn), error)
         finally:
             self._close()
             ear.close()
 
+    def _work(self, at_work: list[Queued]) -> bool:
+        """Do the jobs that wait, and note them in `at_work`; return False after the last of all."""
+        with self._lock:
+            appends, jobs = take_appends(self._appends), take_queued(self._jobs)
+            if not (appends or jobs) and self.stopped:
+                return False
+        by_job = {one.job: one for one in appends}
+        at_work += [*by_job, *jobs]
+        self._attempt([*by_job], partial(self._append, by_job))
+        while jobs:
+            self._attempt(jobs, self._transact)
+            self._beat()
+            jobs = [job for job in jobs if not job.is_over]
+        self._beat()
+        return True
+
     def _wait(self, ear: socket.socket) -> None:
         """Wait for a job, a notification or the next beat."""
         rest_s = None
-        sources: list[socket.socket | PostgresLink] = [ear]
-        if self._link is not None and not self._link.closed:
-            sources.append(self._link)
         if self._holder.is_registered:
             rest_s = max(0.0, self._beat_at - time.monotonic())
-        readable, _, _ = select.select(sources, [], [], rest_s)
+        with SELECTOR() as sources:
+            sources.register(ear, EVENT_READ)
+            if self._link is not None and not self._link.closed:
+                sources.register(self._link, EVENT_READ)
+            readable = [key.fileobj for key, _ in sources.select(rest_s)]
         if ear in readable:
             ear.recv(4096)
         if self._link in readable:

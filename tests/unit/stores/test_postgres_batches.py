@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Mapping, Sequence
+import os
+import resource
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
+from functools import partial
 from threading import Event as Flag
 from typing import Any
 
@@ -14,7 +17,7 @@ from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores.backlog import Submission
 from graphloop.stores.base import Ask
 from graphloop.stores.database.claims import HeldRun
-from graphloop.stores.postgres import PostgresStore, batches, journal
+from graphloop.stores.postgres import PostgresStore, batches, journal, writer
 from graphloop.stores.postgres.schema import PostgresLink
 from graphloop.stores.rows import Addition
 from tests.postgres_server import database
@@ -48,11 +51,11 @@ async def held_up(store: PostgresStore, go_on: Flag) -> asyncio.Task[None]:
     return task
 
 
-async def together(store: PostgresStore, *calls: Awaitable[Any]) -> list[Any]:
+async def together(store: PostgresStore, *calls: Callable[[], Awaitable[Any]]) -> list[Any]:
     """Return the results of calls, or their errors, that the thread takes at once."""
     go_on = Flag()
     gate = await held_up(store, go_on)
-    waiting = [asyncio.ensure_future(call) for call in calls]
+    waiting = [asyncio.ensure_future(call()) for call in calls]
     await asyncio.sleep(0)
     go_on.set()
     await gate
@@ -68,11 +71,11 @@ async def test_a_text_that_cannot_be_stored_fails_its_own_call_only(dsn: str, ke
         await store.append(run_id, 1, started(run_id))
     told = await together(
         store,
-        store.release("a", "parked", [ASK]),
-        store.claim("d"),
-        store.post("b", key, "id", "x"),
-        store.post("c", "good", "id", "x"),
-        store.metered(["other"], lambda known, _: (known, "metered")),
+        partial(store.release, "a", "parked", [ASK]),
+        partial(store.claim, "d"),
+        partial(store.post, "b", key, "id", "x"),
+        partial(store.post, "c", "good", "id", "x"),
+        partial(store.metered, ["other"], lambda known, _: (known, "metered")),
     )
 
     assert [None, None, "accepted", "metered"] == [*told[:2], *told[3:]]
@@ -87,7 +90,9 @@ async def test_an_append_that_cannot_be_stored_fails_alone(dsn: str) -> None:
     store, runs = PostgresStore(dsn), [f"r{at}" for at in range(9)]
     await asyncio.gather(*[store.claim(run_id) for run_id in runs])
     await asyncio.gather(*[store.append(run_id, 1, started(run_id)) for run_id in runs])
-    calls = [store.append(run_id, 10**10 if run_id == "r4" else 2, LATE) for run_id in runs]
+    calls = [
+        partial(store.append, run_id, 10**10 if run_id == "r4" else 2, LATE) for run_id in runs
+    ]
     told = await together(store, *calls)
 
     assert isinstance(told.pop(4), StoreError)
@@ -113,11 +118,65 @@ async def test_appends_that_wait_are_written_in_batches_that_a_statement_can_hol
     monkeypatch.setattr(journal, "append_claimed", seen)
     monkeypatch.setattr(batches, "APPEND_BYTES_MAX", 2500)
     big = [Cancelled(1.0, "x" * (9000 if run_id == "r4" else 1000)) for run_id in runs]
-    calls = [store.append(run_id, 2, one) for run_id, one in zip(runs, big, strict=True)]
+    calls = [partial(store.append, run_id, 2, one) for run_id, one in zip(runs, big, strict=True)]
 
     assert await together(store, *calls) == [None] * 8
     assert [size // 1000 for size in sizes] == [2, 2, 9, 2, 1]
     assert [(await store.load(run_id))[1] for run_id in runs] == big
+    await store.aclose()
+
+
+@pytest.fixture
+def _many_open() -> Generator[None]:
+    """Open so many descriptors that each later one has a number above 1,023."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < 2000:
+        pytest.skip("this machine allows fewer than 2,000 descriptors")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1030)]
+    yield
+    for number in opened:
+        os.close(number)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.usefixtures("_many_open")
+async def test_a_process_with_many_descriptors_writes(dsn: str) -> None:
+    """`select` refuses them: the writing thread would end, and each call wait for ever."""
+    store = PostgresStore(dsn)
+    await store.claim("r")
+    await store.append("r", 1, started("r"))
+    await store.append("r", 2, LATE)
+
+    assert await store.load("r") == (started("r"), LATE)
+    await store.aclose()
+
+
+async def test_an_error_that_ends_the_thread_is_told_to_all_that_wait(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise they would wait for ever, and later callers, too."""
+    rests, go_on = Flag(), Flag()
+
+    def broken() -> None:
+        rests.set()
+        go_on.wait(30)
+        raise ValueError("no descriptor is free")
+
+    monkeypatch.setattr(writer, "SELECTOR", broken)
+    store = PostgresStore(dsn)
+    await store.claim("r")
+    await asyncio.to_thread(rests.wait)
+    waiting = [asyncio.ensure_future(one) for one in (store.claim("s"), store.append("r", 1, LATE))]
+    await asyncio.sleep(0)
+    go_on.set()
+    told = await asyncio.gather(*waiting, return_exceptions=True)
+
+    assert [type(one) for one in told] == [StoreError] * 2
+    assert ["no descriptor is free" in str(one) for one in told] == [True] * 2
+    with pytest.raises(StoreError, match="is closed"):
+        await store.claim("t")
+    assert store.closed
     await store.aclose()
 
 
