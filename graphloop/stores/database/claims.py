@@ -149,14 +149,15 @@ class Holder:
             del self.lapsed[run_id]
 
 
-def release(link: SqlLink, holder: Holder, run_id: str, standing: Standing | None) -> Asking[None]:
-    """End the holder's claim, and store the status unless it is None.
+def release(
+    link: SqlLink, holder: Holder, run_id: str, held: HeldRun | None, standing: Standing | None
+) -> Asking[None]:
+    """End a claim that the holder had, and store the status unless it is None.
 
     Raises:
         StoreError: the holder has not claimed the run.
         Fenced: another store has claimed the run since.
     """
-    held = holder.held.get(run_id)
     if held is None:
         raise StoreError(
             f"run {run_id!r}: expected a claim of this store, found none. Fix: claim it."

@@ -26,6 +26,7 @@ __all__ = [
     "append_batch",
     "ask_all",
     "do",
+    "singles_first",
     "take_appends",
     "take_queued",
     "with_retry",
@@ -90,6 +91,18 @@ def do(job: Queued, link: PostgresLink) -> None:
             job.do(link)
     except GraphloopError as error:
         job.fail(error)
+
+
+def singles_first(todo: Sequence[Queued]) -> list[tuple[Queued, Statement[PostgresLink, Any]]]:
+    """Return the jobs of one statement that follow no other kind of job of the same run."""
+    others = set[str]()
+    found: list[tuple[Queued, Statement[PostgresLink, Any]]] = []
+    for job in todo:
+        if job.statement is None:
+            others.add(job.run_id)
+        elif not job.run_id or job.run_id not in others:
+            found.append((job, job.statement))
+    return found
 
 
 def ask_all(

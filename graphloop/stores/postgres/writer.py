@@ -40,6 +40,7 @@ from .batches import (
     append_batch,
     ask_all,
     do,
+    singles_first,
     take_appends,
     take_queued,
     with_retry,
@@ -287,7 +288,7 @@ class Writer:
         fences every claim that it makes.
         """
         todo = sorted([job for job in jobs if not job.is_over], key=lambda job: job.run_id)
-        singles = [(job, job.statement) for job in todo if job.statement is not None][:SINGLES_MAX]
+        singles = singles_first(todo)[:SINGLES_MAX]
 
         def work() -> Sequence[Queued]:
             end = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE / 2

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from graphloop.errors import ConfigError, StoreError
+from graphloop.errors import ConfigError, RunBusy, StoreError
 from graphloop.events import Cancelled, Event, Setup, Started
 from graphloop.stores.backlog import Submission
 from graphloop.stores.base import Ask
@@ -124,6 +124,36 @@ async def test_appends_that_wait_are_written_in_batches_that_a_statement_can_hol
     assert [size // 1000 for size in sizes] == [2, 2, 9, 2, 1]
     assert [(await store.load(run_id))[1] for run_id in runs] == big
     await store.aclose()
+
+
+@pytest.mark.parametrize("run_id", ["r", "r/c0.0"])
+async def test_a_release_ends_the_claim_of_its_caller_only(dsn: str, run_id: str) -> None:
+    """A cancelled driver has left, and the next one claims the run before the thread works.
+
+    The release of a child run takes several statements, but comes before the later claim.
+    """
+    store, other, go_on = PostgresStore(dsn), PostgresStore(dsn), Flag()
+    await store.append("r", 1, started("r"))
+    if run_id != "r":
+        await store.append(run_id, 1, started(run_id))
+    await store.claim(run_id)
+    gate = await held_up(store, go_on)
+    leaving = asyncio.ensure_future(store.release(run_id, "parked", [ASK]))
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.gather(leaving, return_exceptions=True)
+    coming = asyncio.ensure_future(store.claim(run_id))
+    await asyncio.sleep(0)
+    go_on.set()
+    await asyncio.gather(gate, coming)
+
+    assert (await store.record(run_id)).asks == (ASK,)
+    with pytest.raises(RunBusy):
+        await other.claim(run_id)
+    await store.append(run_id, 2, LATE)
+    await store.release(run_id, "done", ())
+    await store.aclose()
+    await other.aclose()
 
 
 @pytest.fixture
