@@ -195,7 +195,7 @@ class Writer:
     def _wait(self, ear: socket.socket) -> None:
         """Wait for a job, a notification or the next beat."""
         rest_s = None
-        if self._holder.is_registered:
+        if self._holder.is_announced:
             rest_s = max(0.0, self._beat_at - time.monotonic())
         with SELECTOR() as sources:
             sources.register(ear, EVENT_READ)
@@ -255,7 +255,7 @@ class Writer:
         link.add_notify_handler(lambda _: self._wake())
         try:
             link.execute(f"LISTEN {CHANNEL}")  # pyright: ignore[reportArgumentType]
-            if self._holder.is_registered:
+            if self._holder.is_announced:
                 leases.beat(link, self._holder)  # The end of the last session has freed its lock.
         except BaseException:
             link.close()
@@ -305,7 +305,7 @@ class Writer:
 
     def _beat(self) -> None:
         """Tell the database that this worker is live, if it is time."""
-        if not self._holder.is_registered or time.monotonic() < self._beat_at:
+        if not self._holder.is_announced or time.monotonic() < self._beat_at:
             return
         self._beat_at = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE
         self._attempt([], lambda _, link: self._beat_on(link))
@@ -326,15 +326,19 @@ class Writer:
             del holder.held[run_id]
         for run_id, lapsed in over:
             holder.forget(run_id, lapsed)
-        if not leases.beat(link, holder):
+        if leases.beat(link, holder):
+            holder.is_registered = True
+        elif holder.is_registered:
             LOG.warning("%s was declared dead, and its runs go on elsewhere", holder.name)
             holder.rename()
+        else:
+            holder.is_announced = False  # A refused claim has undone the row.
 
     def _close(self) -> None:
         self._wake()
         if self._link is not None:
             with suppress(psycopg.Error), self._link.transaction():
-                if self._holder.is_registered:
+                if self._holder.is_announced:
                     leases.end_row(self._link, self._holder)
             self._link.close()
         if self._bell is not None:

@@ -156,6 +156,22 @@ async def test_a_release_ends_the_claim_of_its_caller_only(dsn: str, run_id: str
     await other.aclose()
 
 
+async def test_a_worker_whose_first_claim_is_refused_is_not_called_dead(
+    dsn: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The refusal undoes its row: it was no worker yet, and becomes one with its next claim."""
+    first, second = PostgresStore(dsn), PostgresStore(dsn)
+    await first.claim("r")
+    with pytest.raises(RunBusy):
+        await second.claim("r")
+    await second.metered([], lambda known, _: (known, None))  # After the beat of the refused claim.
+    assert "dead" not in caplog.text
+    await second.claim("s")
+    assert (await second.survey()).drivers == 2
+    await first.aclose()
+    await second.aclose()
+
+
 @pytest.fixture
 def _many_open() -> Generator[None]:
     """Open so many descriptors that each later one has a number above 1,023."""
