@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 import psycopg
-from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable, ReadOnlySqlTransaction
 
 from ...errors import StoreError
 from .schema import granted, place_of, told
@@ -49,6 +49,8 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
             if time.monotonic() >= end:
                 # A refused connection has no error code, and the word is the same in any language.
                 fix = "start it, give it room, or mend the address"
+                if isinstance(error, LockNotAvailable):
+                    fix = "end the transaction that holds the lock"
                 if " CONNECT" in str(error):
                     fix = granted("CONNECT ON DATABASE {database}", dsn)
                 raise StoreError(
@@ -79,4 +81,6 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
 def is_of_one_job(error: Exception) -> bool:
     """Whether an error of `persist` may be that of one of several jobs, not of the database."""
     cause = error.__cause__ if isinstance(error, StoreError) else error
+    if isinstance(cause, LockNotAvailable):
+        return True
     return cause is not None and not isinstance(cause, (*AWAY, InsufficientPrivilege, StoreError))

@@ -26,7 +26,7 @@ from selectors import EVENT_READ
 from typing import Final, TypeVar, final
 
 import psycopg
-from psycopg.errors import ReadOnlySqlTransaction
+from psycopg.errors import LockNotAvailable, ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
 from ...errors import StoreError
@@ -46,7 +46,7 @@ from .batches import (
     with_retry,
 )
 from .outages import is_of_one_job, persist
-from .schema import CHANNEL, PostgresLink, opened, place_of
+from .schema import CHANNEL, PostgresLink, opened, place_of, told
 
 __all__ = ["Writer"]
 
@@ -214,29 +214,12 @@ class Writer:
 
         An error that may be that of one job undoes them all, so each half is done apart.
         """
-
-        def attempt(is_again: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            if self._link is None or self._link.closed:
-                self._link = None
-                self._link = self._open_link()
-                self._was_open = True
-            self._link.is_again = is_again
-            try:
-                work(jobs, self._link)
-            except psycopg.Error as error:
-                # A standby refuses writes, and a new connection may find the primary. And libpq
-                # keeps a connection open that broke while it sent a query: no query gets through.
-                is_idle = self._link.info.transaction_status is TransactionStatus.IDLE
-                if isinstance(error, ReadOnlySqlTransaction) or not is_idle:
-                    self._link.close()
-                raise
-
         if not jobs and self._link is None:
             return
         # A beat has no caller that waits: the next job or beat does it when the database answers.
         patience_s = self._patience_s if jobs and self._was_open else 0.0
         try:
-            persist(self._dsn, patience_s, attempt)
+            persist(self._dsn, patience_s, partial(self._do_once, jobs, work))
         except Exception as error:  # noqa: BLE001 - every caller gets it
             todo = [job for job in jobs if not job.is_over]
             half = len(todo) // 2
@@ -250,10 +233,39 @@ class Writer:
                     job.end()
         deliver([job for job in jobs if job.is_over])
 
+    def _do_once(
+        self,
+        jobs: Sequence[Queued],
+        work: Callable[[Sequence[Queued], PostgresLink], None],
+        is_again: bool,  # noqa: FBT001 - the parameter of a callback
+    ) -> None:
+        """Do jobs on an open connection; one alone waits for a lock by repetition."""
+        if self._link is None or self._link.closed:
+            self._link = None
+            self._link = self._open_link()
+            self._was_open = True
+        self._link.is_again = is_again
+        try:
+            if is_again and self._holder.is_announced:
+                leases.beat(self._link, self._holder)
+            work(jobs, self._link)
+        except psycopg.Error as error:
+            # A standby refuses writes, and a new connection may find the primary. And libpq
+            # keeps a connection open that broke while it sent a query: no query gets through.
+            is_idle = self._link.info.transaction_status is TransactionStatus.IDLE
+            if isinstance(error, ReadOnlySqlTransaction) or not is_idle:
+                self._link.close()
+            if isinstance(error, LockNotAvailable) and sum(not job.is_over for job in jobs) > 1:
+                raise StoreError(f"{place_of(self._dsn)}: {told(error)}") from error
+            raise
+
     def _open_link(self) -> PostgresLink:
         link = opened(self._dsn)
         link.add_notify_handler(lambda _: self._wake())
         try:
+            # A job that waits for a lock waits by repetition, so that beats come between.
+            wait_ms = max(1, int(1000 * self._holder.lease_s / BEATS_PER_LEASE))
+            link.execute(f"SET lock_timeout TO {wait_ms}".encode())
             link.execute(f"LISTEN {CHANNEL}")  # pyright: ignore[reportArgumentType]
             if self._holder.is_announced:
                 leases.beat(link, self._holder)  # The end of the last session has freed its lock.

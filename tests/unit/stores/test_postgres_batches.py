@@ -10,6 +10,7 @@ from functools import partial
 from threading import Event as Flag
 from typing import Any
 
+import psycopg
 import pytest
 
 from graphloop.errors import ConfigError, RunBusy, StoreError
@@ -170,6 +171,29 @@ async def test_a_worker_whose_first_claim_is_refused_is_not_called_dead(
     assert (await second.survey()).drivers == 2
     await first.aclose()
     await second.aclose()
+
+
+async def test_a_worker_that_waits_for_a_lock_beats(dsn: str) -> None:
+    """Its runs stay its own, and earlier calls in the same batch do not wait for the lock."""
+    store, go_on = PostgresStore(dsn, lease_s=0.3), Flag()
+    await store.append("r", 1, started("r"))
+    await store.claim("mine")
+    with psycopg.connect(dsn) as lock, psycopg.connect(dsn, autocommit=True) as seen:
+        gate = await held_up(store, go_on)
+        lock.execute("LOCK TABLE graphloop.signal IN SHARE MODE")
+        claim = asyncio.ensure_future(store.claim("other"))
+        late = asyncio.ensure_future(store.post("r", "k", "id", "x"))
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(gate, claim)
+        beats = set[object]()
+        while len(beats) < 3:
+            await asyncio.sleep(0)
+            beats.add(seen.execute("SELECT max(beat) FROM graphloop.worker").fetchone())
+        assert not late.done()
+        lock.rollback()
+        assert await late == "accepted"
+    await store.aclose()
 
 
 @pytest.fixture
