@@ -43,6 +43,7 @@ from .memory import MemoryStore, running_loop
 from .round_trip import check_callback_answer, check_state
 from .run_ids import (
     check_run_id,
+    check_text,
     has_run,
     paged,
     parent_of,
@@ -114,6 +115,7 @@ __all__ = [
     "check_callback_answer",
     "check_run_id",
     "check_state",
+    "check_text",
     "commands_in",
     "diagnosed",
     "enlist",

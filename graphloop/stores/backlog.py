@@ -13,7 +13,7 @@ from ..errors import ConfigError, QueueFull, StoreError
 from ..events import Started
 from ..spending import whole_number
 from .base import Ask, Refusal, Store
-from .run_ids import has_run
+from .run_ids import check_text, has_run
 
 __all__ = [
     "Backlog",
@@ -54,8 +54,10 @@ class Submission(Struct, frozen=True, gc=False):
         """Refuse a place that no store has.
 
         Raises:
-            ConfigError: the priority, the queue or the deadline is invalid.
+            ConfigError: the tenant, the priority, the queue or the deadline is invalid.
         """
+        check_text("tenant", self.tenant)
+        check_text("queue", self.queue)
         whole_number("priority", self.priority, least=-PRIORITY_MAX)
         if self.priority > PRIORITY_MAX:
             raise ConfigError(

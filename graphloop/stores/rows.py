@@ -72,6 +72,12 @@ class Addition(Struct, frozen=True, gc=False):
         """Whether the events change nothing but the run's journal."""
         return self.seq > 1 and not (self.blobs or self.revision)
 
+    @property
+    def size(self) -> int:
+        """The bytes of the events and of their blobs."""
+        lines = sum([len(data) for _, data in self.events])
+        return lines + sum([len(data) for data in self.blobs.values()])
+
 
 class Standing(Struct, frozen=True, gc=False):
     """The record of a released run: its status, its questions, and the answers that were read.

@@ -16,6 +16,7 @@ from .base import Catalog, Lookup, RunRecord, RunStatus, Store
 __all__ = [
     "ancestors_of",
     "check_run_id",
+    "check_text",
     "has_run",
     "is_within",
     "paged",
@@ -54,6 +55,21 @@ def check_run_id(name: str, run_id: str) -> None:
             f"`{name}`: expected one line of text, found a control character or half a surrogate "
             f"pair in {run_id!r}"
         )
+
+
+def check_text(name: str, text: str) -> None:
+    """Raise an error if a text has half a surrogate pair, which no database can hold.
+
+    Raises:
+        ConfigError: it has one; the message names the option `name`.
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError(
+            f"`{name}`: expected text, found half a surrogate pair at character {error.start}. "
+            "Fix: cut text between characters, not within one."
+        ) from error
 
 
 def ancestors_of(run_id: str) -> tuple[str, ...]:

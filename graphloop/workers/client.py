@@ -37,6 +37,7 @@ from ..stores import (
     RunRecord,
     RunStatus,
     Store,
+    check_text,
     open_store,
     paged,
 )
@@ -163,7 +164,8 @@ class Client:
                 twice. A caller who repeats a failed call gives the same id.
 
         Raises:
-            ConfigError: the message is blank, or the run is over or a part of another run.
+            ConfigError: the message is blank or has half a surrogate pair, or the run is over or a
+                part of another run.
             UnknownRun: there is no such run.
         """
         return await self._command(run_id, "steer", _check_text(message), signal_id)
@@ -305,6 +307,8 @@ class Client:
                 f"run {run_id!r}: expected a run of its own, found a part of run {root!r}. Fix: "
                 f"command run {root!r}, whose driver drives it."
             )
+        check_text("reason" if kind == "cancel" else "message", text)
+        check_text("signal_id", signal_id)
         command = RunCommand(kind, text, signal_id or uuid4().hex)
         record = await self._catalog.record(run_id)
         if record.status in OVER and command.key not in await self._mailbox.posted(run_id):

@@ -115,6 +115,7 @@ class Holder:
         name: the unique name by which the database stores the owner of a claim.
         lease_s: the seconds after which a driver that does not beat is dead.
         clock: returns this machine's Unix time, by which questions expire.
+        is_announced: whether a row with this name was inserted, which a rollback may have undone.
         is_registered: whether the table `worker` has had a row with this name.
         held: maps the id of a claimed run to its claim. A lost claim stays here, so that an append
             under it is refused.
@@ -136,7 +137,7 @@ class Holder:
     def rename(self) -> None:
         """Take a new name: a worker that was declared dead does not go on under its old one."""
         self.name = f"{socket.gethostname()}, pid {os.getpid()}, store {uuid.uuid4().hex[:12]}"
-        self.is_registered = False
+        self.is_announced = self.is_registered = False
 
     def leave(self, run_id: str, standing: Standing | None) -> None:
         """Move a run's claim to `lapsed`, because its release could not be written."""
@@ -149,14 +150,15 @@ class Holder:
             del self.lapsed[run_id]
 
 
-def release(link: SqlLink, holder: Holder, run_id: str, standing: Standing | None) -> Asking[None]:
-    """End the holder's claim, and store the status unless it is None.
+def release(
+    link: SqlLink, holder: Holder, run_id: str, held: HeldRun | None, standing: Standing | None
+) -> Asking[None]:
+    """End a claim that the holder had, and store the status unless it is None.
 
     Raises:
         StoreError: the holder has not claimed the run.
         Fenced: another store has claimed the run since.
     """
-    held = holder.held.get(run_id)
     if held is None:
         raise StoreError(
             f"run {run_id!r}: expected a claim of this store, found none. Fix: claim it."

@@ -8,12 +8,15 @@ for the first answer.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable
-from typing import Any, Generic, TypeAlias, TypeVar, final
+import logging
+from collections.abc import Callable, Generator, Iterable, Sequence
+from typing import Any, Final, Generic, TypeAlias, TypeVar, final
 
 from ...errors import StoreError
 
-__all__ = ["Asking", "Job", "Statement", "Work", "at_once", "deliver", "later"]
+__all__ = ["Asking", "Job", "Statement", "Work", "at_once", "deliver", "fail_all", "later"]
+
+LOG: Final = logging.getLogger("graphloop")
 
 L = TypeVar("L")
 T = TypeVar("T")
@@ -145,6 +148,20 @@ def deliver(jobs: Iterable[Job[Any, Any]]) -> None:
             loop.call_soon_threadsafe(_deliver_here, waiting)
         except RuntimeError:
             continue  # A closed loop raises this error, and has no caller that waits.
+
+
+def fail_all(jobs: Sequence[Job[Any, Any]], place: object, error: Exception) -> None:
+    """Fail the jobs that an unexpected error of the writing thread leaves undone, and log it."""
+    LOG.error("the writing thread of the store %s has ended", place, exc_info=error)
+    for job in [job for job in jobs if not job.is_over]:
+        lost = StoreError(
+            f"the store {place}: expected a thread that writes, found that an error has ended it: "
+            f"{error!r}. Fix: open another store, and report this error."
+        )
+        lost.__cause__ = error
+        job.fail(lost)
+        job.end()
+    deliver(jobs)
 
 
 def _deliver_here(jobs: Iterable[Job[Any, Any]]) -> None:

@@ -252,18 +252,20 @@ class DatabaseStore(Generic[L]):
         If the write fails, this call raises, and the store tries the write again later.
         """
         holder = self._holder
+        held = holder.held.get(run_id)  # A later claim of the run is not this caller's.
         standing = standing_of(
             status, asks, holder.clock(), seen=seen, wake_s=wake_s, refusal=refusal, ending=ending
         )
 
         def work(link: L) -> Asking[None]:
-            return claims.release(link, holder, run_id, standing)
+            return claims.release(link, holder, run_id, held, standing)
 
         def released(_: None) -> None:
-            holder.held.pop(run_id, None)
+            if holder.held.get(run_id) is held:
+                holder.held.pop(run_id, None)
 
         def failed(error: Exception) -> None:
-            if not isinstance(error, Fenced):
+            if not isinstance(error, Fenced) and holder.held.get(run_id) is held:
                 holder.leave(run_id, standing)
 
         try:

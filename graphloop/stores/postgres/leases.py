@@ -61,7 +61,7 @@ def take_row(link: PostgresLink, holder: Holder) -> None:
     ).fetchone()
     assert row is not None, "an INSERT returns its row"
     link.execute("SELECT pg_advisory_lock(%s, %s)", (LOCK_CLASS, row[0]))
-    holder.is_registered = True
+    holder.is_announced = True
 
 
 def beat(link: PostgresLink, holder: Holder) -> bool:

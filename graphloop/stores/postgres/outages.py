@@ -8,12 +8,12 @@ from collections.abc import Callable
 from typing import Final, TypeVar
 
 import psycopg
-from psycopg.errors import InsufficientPrivilege, ReadOnlySqlTransaction
+from psycopg.errors import InsufficientPrivilege, LockNotAvailable, ReadOnlySqlTransaction
 
 from ...errors import StoreAway, StoreError
 from .schema import granted, place_of, told
 
-__all__ = ["persist"]
+__all__ = ["is_of_one_job", "persist"]
 
 T = TypeVar("T")
 
@@ -52,6 +52,8 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
                 fix = "start it, give it room, or mend the address"
                 if isinstance(error, ReadOnlySqlTransaction):
                     fix = "give a role that may write, or the address of the primary"
+                if isinstance(error, LockNotAvailable):
+                    fix = "end the transaction that holds the lock"
                 if " CONNECT" in str(error):
                     fix = granted("CONNECT ON DATABASE {database}", dsn)
                 raise StoreAway(
@@ -70,5 +72,18 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
             ) from error
         except psycopg.Error as error:
             raise StoreError(f"{place_of(dsn)} refuses the work: {told(error)}") from error
+        except UnicodeError as error:
+            raise StoreError(
+                f"{place_of(dsn)}: expected text that UTF-8 can write, found: {told(error)}. "
+                "Fix: leave out half surrogate pairs."
+            ) from error
         time.sleep(pause)
         pause, is_again = min(PAUSE_S_MAX, pause * 2), True
+
+
+def is_of_one_job(error: Exception) -> bool:
+    """Whether an error of `persist` may be that of one of several jobs, not of the database."""
+    cause = error.__cause__ if isinstance(error, StoreError) else error
+    if isinstance(cause, LockNotAvailable):
+        return True
+    return cause is not None and not isinstance(cause, (*AWAY, InsufficientPrivilege, StoreError))

@@ -59,7 +59,8 @@ class PostgresStore(DatabaseStore[PostgresLink]):
         codec: encodes and decodes events; pass a codec with the state type of your graph.
         lease_s: the seconds after which another driver may claim the runs of a worker that stalls.
             A worker whose process has died holds no lease: its connection ends with it.
-        patience_s: the seconds to wait for a database that has gone away, before a call fails.
+        patience_s: the seconds to wait for a database that has gone away, or for a lock in it,
+            before a call fails.
         clock: returns this machine's Unix time, by which questions expire. Leases, and the times in
             `RunRecord`, follow the server's clock.
 

@@ -12,51 +12,53 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import select
+import selectors
 import socket
+import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import nullcontext, suppress
 from functools import partial
-from typing import Any, Final, NamedTuple, TypeAlias, TypeVar, final
+from selectors import EVENT_READ
+from typing import Final, TypeVar, final
 
 import psycopg
-from psycopg.errors import DeadlockDetected, ReadOnlySqlTransaction, UniqueViolation
+from psycopg.errors import LockNotAvailable, ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
-from ...errors import GraphloopError, StoreError
-from ..database.claims import HeldRun, Holder, give_back
-from ..database.jobs import Job, Statement, at_once, deliver
+from ...errors import StoreError
+from ..database.claims import Holder, give_back
+from ..database.jobs import Job, at_once, deliver, fail_all
 from ..rows import Addition
 from . import journal, leases
-from .outages import persist
-from .schema import CHANNEL, PostgresLink, opened, place_of
+from .batches import (
+    Queued,
+    QueuedAppend,
+    append_batch,
+    ask_all,
+    do,
+    singles_first,
+    take_appends,
+    take_queued,
+    with_retry,
+)
+from .outages import is_of_one_job, persist
+from .schema import CHANNEL, PostgresLink, opened, place_of, told
 
-__all__ = ["QueuedAppend", "Writer"]
+__all__ = ["Writer"]
 
 T = TypeVar("T")
 
-Queued: TypeAlias = Job[PostgresLink, Any]
-
 LOG: Final = logging.getLogger("graphloop")
 
-JOBS_MAX: Final = 1000
 SINGLES_MAX: Final = 100
 """The most statements that are sent before the first answer is read."""
 BEATS_PER_LEASE: Final = 3
-ATTEMPTS_MAX: Final = 50
-"""How often a transaction is done again that met another writer of the same row."""
-
-
-class QueuedAppend(NamedTuple):
-    """Queued events for a claimed run, and the job of their commit, which all share."""
-
-    addition: Addition
-    held: HeldRun
-    job: Queued
+# Not `select` where there is `poll`: it takes no descriptor from 1,024 on.
+SELECTOR: Final = selectors.SelectSelector if sys.platform == "win32" else selectors.PollSelector
 
 
 @final
@@ -157,77 +159,115 @@ class Writer:
                 self._bell.send(b"\0")
 
     def _run(self, ear: socket.socket) -> None:
+        at_work: list[Queued] = []
         try:
-            while True:
-                with self._lock:
-                    appends, jobs = _taken(self._appends), _taken(self._jobs)
-                    if not (appends or jobs) and self.stopped:
-                        return
-                self._attempt([one.job for one in appends], partial(self._append, appends))
-                while jobs:
-                    self._attempt(jobs, partial(self._transact, jobs))
-                    self._beat()
-                    jobs = [job for job in jobs if not job.is_over]
-                self._beat()
-                appends.clear()  # Otherwise they would keep their callers alive.
+            while self._work(at_work):
+                at_work.clear()  # Otherwise they would keep their callers alive.
                 if not (self._jobs or self._appends):
                     self._wait(ear)
+        except Exception as error:  # noqa: BLE001 - every caller gets it
+            with self._lock:
+                self.stopped = True
+                waiting = [*[one.job for one in self._appends], *self._jobs]
+                self._appends.clear()
+                self._jobs.clear()
+            fail_all([*at_work, *waiting], place_of(self._dsn), error)
         finally:
             self._close()
             ear.close()
 
+    def _work(self, at_work: list[Queued]) -> bool:
+        """Do the jobs that wait, and note them in `at_work`; return False after the last of all."""
+        with self._lock:
+            appends, jobs = take_appends(self._appends), take_queued(self._jobs)
+            if not (appends or jobs) and self.stopped:
+                return False
+        by_job = {one.job: one for one in appends}
+        at_work += [*by_job, *jobs]
+        self._attempt([*by_job], partial(self._append, by_job))
+        while jobs:
+            self._attempt(jobs, self._transact)
+            self._beat()
+            jobs = [job for job in jobs if not job.is_over]
+        self._beat()
+        return True
+
     def _wait(self, ear: socket.socket) -> None:
         """Wait for a job, a notification or the next beat."""
         rest_s = None
-        sources: list[socket.socket | PostgresLink] = [ear]
-        if self._link is not None and not self._link.closed:
-            sources.append(self._link)
-        if self._holder.is_registered:
+        if self._holder.is_announced:
             rest_s = max(0.0, self._beat_at - time.monotonic())
-        readable, _, _ = select.select(sources, [], [], rest_s)
+        with SELECTOR() as sources:
+            sources.register(ear, EVENT_READ)
+            if self._link is not None and not self._link.closed:
+                sources.register(self._link, EVENT_READ)
+            readable = [key.fileobj for key, _ in sources.select(rest_s)]
         if ear in readable:
             ear.recv(4096)
         if self._link in readable:
-            self._attempt([], _hear)
+            self._attempt([], lambda _, link: _hear(link))
 
-    def _attempt(self, jobs: Sequence[Queued], work: Callable[[PostgresLink], None]) -> None:
-        """Do the work on an open connection, and again after it broke; fail what is not done."""
+    def _attempt(
+        self, jobs: Sequence[Queued], work: Callable[[Sequence[Queued], PostgresLink], None]
+    ) -> None:
+        """Do jobs on an open connection, and again after it broke; fail what is not done.
 
-        def attempt(is_again: bool) -> None:  # noqa: FBT001 - the parameter of a callback
-            if self._link is None or self._link.closed:
-                self._link = None
-                self._link = self._open_link()
-                self._was_open = True
-            self._link.is_again = is_again
-            try:
-                work(self._link)
-            except psycopg.Error as error:
-                # A standby refuses writes, and a new connection may find the primary. And libpq
-                # keeps a connection open that broke while it sent a query: no query gets through.
-                is_idle = self._link.info.transaction_status is TransactionStatus.IDLE
-                if isinstance(error, ReadOnlySqlTransaction) or not is_idle:
-                    self._link.close()
-                raise
-
+        An error that may be that of one job undoes them all, so each half is done apart.
+        """
         if not jobs and self._link is None:
             return
         # A beat has no caller that waits: the next job or beat does it when the database answers.
         patience_s = self._patience_s if jobs and self._was_open else 0.0
         try:
-            persist(self._dsn, patience_s, attempt)
+            persist(self._dsn, patience_s, partial(self._do_once, jobs, work))
         except Exception as error:  # noqa: BLE001 - every caller gets it
-            for job in jobs:
-                if not job.is_over:
+            todo = [job for job in jobs if not job.is_over]
+            half = len(todo) // 2
+            if half and is_of_one_job(error):
+                for part in (todo[:half], todo[half:]):
+                    self._attempt(part, work)
+                    self._beat()
+            else:
+                for job in todo:
                     job.fail(error)
                     job.end()
         deliver([job for job in jobs if job.is_over])
+
+    def _do_once(
+        self,
+        jobs: Sequence[Queued],
+        work: Callable[[Sequence[Queued], PostgresLink], None],
+        is_again: bool,  # noqa: FBT001 - the parameter of a callback
+    ) -> None:
+        """Do jobs on an open connection; one alone waits for a lock by repetition."""
+        if self._link is None or self._link.closed:
+            self._link = None
+            self._link = self._open_link()
+            self._was_open = True
+        self._link.is_again = is_again
+        try:
+            if is_again and self._holder.is_announced:
+                leases.beat(self._link, self._holder)
+            work(jobs, self._link)
+        except psycopg.Error as error:
+            # A standby refuses writes, and a new connection may find the primary. And libpq
+            # keeps a connection open that broke while it sent a query: no query gets through.
+            is_idle = self._link.info.transaction_status is TransactionStatus.IDLE
+            if isinstance(error, ReadOnlySqlTransaction) or not is_idle:
+                self._link.close()
+            if isinstance(error, LockNotAvailable) and sum(not job.is_over for job in jobs) > 1:
+                raise StoreError(f"{place_of(self._dsn)}: {told(error)}") from error
+            raise
 
     def _open_link(self) -> PostgresLink:
         link = opened(self._dsn)
         link.add_notify_handler(lambda _: self._wake())
         try:
+            # A job that waits for a lock waits by repetition, so that beats come between.
+            wait_ms = max(1, int(1000 * self._holder.lease_s / BEATS_PER_LEASE))
+            link.execute(f"SET lock_timeout TO {wait_ms}".encode())
             link.execute(f"LISTEN {CHANNEL}")  # pyright: ignore[reportArgumentType]
-            if self._holder.is_registered:
+            if self._holder.is_announced:
                 leases.beat(link, self._holder)  # The end of the last session has freed its lock.
         except BaseException:
             link.close()
@@ -241,14 +281,16 @@ class Writer:
             if future.set_running_or_notify_cancel():
                 future.set_result(None)
 
-    def _append(self, appends: Sequence[QueuedAppend], link: PostgresLink) -> None:
+    def _append(
+        self, appends: Mapping[Queued, QueuedAppend], jobs: Sequence[Queued], link: PostgresLink
+    ) -> None:
         """Append all events that wait, by one statement if no two of them are of one run."""
-        waiting = [one for one in appends if not one.job.is_over]
+        waiting = [appends[job] for job in jobs if not job.is_over]
         while waiting:
             batch: dict[str, QueuedAppend] = {}
             for one in waiting:
                 batch.setdefault(one.job.run_id, one)
-            _append_batch(link, [*batch.values()])
+            append_batch(link, [*batch.values()])
             waiting = [one for one in waiting if batch[one.job.run_id] is not one]
 
     def _transact(self, jobs: Sequence[Queued], link: PostgresLink) -> None:
@@ -258,27 +300,27 @@ class Writer:
         fences every claim that it makes.
         """
         todo = sorted([job for job in jobs if not job.is_over], key=lambda job: job.run_id)
-        singles = [(job, job.statement) for job in todo if job.statement is not None][:SINGLES_MAX]
+        singles = singles_first(todo)[:SINGLES_MAX]
 
         def work() -> Sequence[Queued]:
             end = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE / 2
             for number, job in enumerate(todo, 1):
-                _do(job, link)
+                do(job, link)
                 if time.monotonic() >= end:
                     return todo[:number]
             return todo
 
         # A job that is alone has its own transaction: a savepoint costs two more round trips.
         in_one = link.transaction if len(singles or todo) > 1 else nullcontext
-        for job in _with_retry(partial(_asked, singles, link) if singles else work, in_one):
+        for job in with_retry(partial(ask_all, singles, link) if singles else work, in_one):
             job.end()
 
     def _beat(self) -> None:
         """Tell the database that this worker is live, if it is time."""
-        if not self._holder.is_registered or time.monotonic() < self._beat_at:
+        if not self._holder.is_announced or time.monotonic() < self._beat_at:
             return
         self._beat_at = time.monotonic() + self._holder.lease_s / BEATS_PER_LEASE
-        self._attempt([], self._beat_on)
+        self._attempt([], lambda _, link: self._beat_on(link))
 
     def _beat_on(self, link: PostgresLink) -> None:
         holder = self._holder
@@ -291,88 +333,30 @@ class Writer:
                 at_once(give_back(link, holder, run_id, lapsed))
 
         if gone or over:
-            _with_retry(give_back_all, link.transaction)
+            with_retry(give_back_all, link.transaction)
         for run_id in gone:
             del holder.held[run_id]
         for run_id, lapsed in over:
             holder.forget(run_id, lapsed)
-        if not leases.beat(link, holder):
+        if leases.beat(link, holder):
+            holder.is_registered = True
+        elif holder.is_registered:
             LOG.warning("%s was declared dead, and its runs go on elsewhere", holder.name)
             holder.rename()
+        else:
+            holder.is_announced = False  # A refused claim has undone the row.
 
     def _close(self) -> None:
         self._wake()
         if self._link is not None:
             with suppress(psycopg.Error), self._link.transaction():
-                if self._holder.is_registered:
+                if self._holder.is_announced:
                     leases.end_row(self._link, self._holder)
             self._link.close()
         if self._bell is not None:
             self._bell.close()
 
 
-def _taken(line: deque[T]) -> list[T]:
-    """Remove and return what waits in a line, at most `JOBS_MAX`."""
-    return [line.popleft() for _ in range(min(len(line), JOBS_MAX))]
-
-
 def _hear(link: PostgresLink) -> None:
     """Let the connection take in its notifications, which come with any answer."""
     link.execute("SELECT")
-
-
-def _append_batch(link: PostgresLink, batch: Sequence[QueuedAppend]) -> None:
-    pairs = [(one.addition, one.held) for one in batch]
-    is_single = all(addition.is_only_entries for addition, _ in pairs)
-    in_one = nullcontext if is_single else link.transaction
-    written = _with_retry(lambda: journal.append_claimed(link, pairs), in_one)
-    for addition, held, job in batch:
-        error = None
-        if job.run_id not in written:
-            error = journal.why_refused(link, addition, held)
-        if error is None:
-            job.keep(None)
-        else:
-            job.fail(error)
-        job.end()
-
-
-def _do(job: Queued, link: PostgresLink) -> None:
-    """Do a job in a transaction, or in a savepoint of one; keep the result or refusal."""
-    try:
-        with link.transaction():
-            job.do(link)
-    except GraphloopError as error:
-        job.fail(error)
-
-
-def _asked(
-    singles: Sequence[tuple[Queued, Statement[PostgresLink, Any]]], link: PostgresLink
-) -> Sequence[Queued]:
-    """Send the statements of all jobs, then read the answers: one wait for the database.
-
-    A refused job has changed nothing, so it needs no savepoint.
-    """
-    sent: list[tuple[Queued, Statement[PostgresLink, Any]]] = []
-    with link.pipeline() if len(singles) > 1 else nullcontext():
-        for job, statement in singles:
-            try:
-                statement.send(link)
-                sent.append((job, statement))
-            except GraphloopError as error:
-                job.fail(error)
-    for job, statement in sent:
-        try:
-            job.keep(statement.receive())
-        except GraphloopError as error:
-            job.fail(error)
-    return [job for job, _ in singles]
-
-
-def _with_retry(work: Callable[[], T], in_one: Callable[[], AbstractContextManager[object]]) -> T:
-    """Do work within a context, and again if another writer came first to a row."""
-    for _ in range(ATTEMPTS_MAX):
-        with suppress(UniqueViolation, DeadlockDetected), in_one():
-            return work()
-    with in_one():
-        return work()

@@ -22,7 +22,7 @@ from typing import Any, Final, TypeAlias, final
 
 from ...errors import GraphloopError, StoreError
 from ..database.claims import Holder, LapsedClaim, give_back
-from ..database.jobs import Asking, Job, Statement, deliver
+from ..database.jobs import Asking, Job, Statement, deliver, fail_all
 from ..file_lock import FileLock
 from ..rows import Addition
 from . import journal
@@ -142,6 +142,7 @@ class Writer:
             await asyncio.to_thread(self._thread.join)
 
     def _run(self) -> None:
+        jobs: list[Queued] = []
         try:
             more = True
             while more:
@@ -152,9 +153,17 @@ class Writer:
                 with self._lock:
                     self._unfinished -= len(jobs)
                 deliver(jobs)
-                del jobs  # Otherwise the jobs would keep their callers alive until the next job.
+                jobs = []  # Otherwise the jobs would keep their callers alive until the next job.
+        except Exception as error:  # noqa: BLE001 - every caller gets it
+            with self._lock:
+                self._stopped = True
+            fail_all([*jobs, *self._take_rest()], self._path, error)
         finally:
             self._close()
+
+    def _take_rest(self) -> list[Queued]:
+        """Remove and return the jobs that wait, after the last was queued."""
+        return [job for _ in range(self._jobs.qsize()) if (job := self._jobs.get()) is not None]
 
     def _take(self) -> tuple[list[Queued], bool]:
         """Wait for a job or the next renewal; return the queued jobs, and False after `stop`.

@@ -216,6 +216,30 @@ def test_a_stopped_writer_takes_nothing(tmp_path: Path) -> None:
     assert [] == list(tmp_path.iterdir())
 
 
+def test_an_error_that_ends_the_thread_is_told_to_all_that_wait(tmp_path: Path) -> None:
+    """Otherwise they would wait for ever, and later callers, too."""
+    gate = Gate()
+
+    def refuse(_: None) -> None:
+        raise ValueError("unexpected")
+
+    async def run() -> None:
+        writer = writer_of(tmp_path)
+        waiting = [asyncio.ensure_future(done(writer, gate, refuse))]
+        await asyncio.sleep(0)
+        waiting += [asyncio.ensure_future(done(writer, insert(name))) for name in "ab"]
+        await asyncio.sleep(0)
+        gate.go_on.set()
+        told = await asyncio.gather(*waiting, return_exceptions=True)
+        assert ["unexpected" in str(one) for one in told] == [False, True, True]
+        assert [type(one) for one in told[1:]] == [StoreError] * 2
+        with pytest.raises(StoreError, match="is closed"):
+            await done(writer, names)
+        await writer.ended()
+
+    asyncio.run(run())
+
+
 def test_an_idle_claim_is_renewed(tmp_path: Path) -> None:
     """A tool may run for an hour between two events."""
     now, renewed = [100.0], threading.Event()

@@ -246,6 +246,10 @@ async def test_what_can_have_no_effect_is_refused(shared: Open) -> None:
         await client.cancel(f"{run_id}/c0.0")
     with pytest.raises(ConfigError, match="`message`: expected text"):
         await client.steer(run_id, " ")
+    with pytest.raises(ConfigError, match=r"`message`: .*half a surrogate pair at character 4"):
+        await client.steer(run_id, "cut \ud83d")
+    with pytest.raises(ConfigError, match=r"`signal_id`: .*half a surrogate pair"):
+        await client.steer(run_id, "whole", signal_id="\ud83d")
     with pytest.raises(TimeoutError):
         await client.result(run_id, timeout_s=0)
     assert await Worker([agent], store).drive(run_id) == "over"
