@@ -48,17 +48,9 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
             return attempt(is_again)
         except AWAY as error:
             if time.monotonic() >= end:
-                # A refused connection has no error code, and the word is the same in any language.
-                fix = "start it, give it room, or mend the address"
-                if isinstance(error, ReadOnlySqlTransaction):
-                    fix = "give a role that may write, or the address of the primary"
-                if isinstance(error, LockNotAvailable):
-                    fix = "end the transaction that holds the lock"
-                if " CONNECT" in str(error):
-                    fix = granted("CONNECT ON DATABASE {database}", dsn)
                 raise StoreAway(
                     f"{place_of(dsn)}: expected a PostgreSQL server that answers and takes writes, "
-                    f"found: {told(error)}. Fix: {fix}."
+                    f"found: {told(error)}. Fix: {_fix_of(error, dsn)}."
                 ) from error
             if (news := told(error)) != said:  # Else a line each second tells nothing new.
                 line = "%s does not answer, and is asked again for %.0f s: %s"
@@ -79,6 +71,17 @@ def persist(dsn: str, patience_s: float, attempt: Callable[[bool], T]) -> T:
             ) from error
         time.sleep(pause)
         pause, is_again = min(PAUSE_S_MAX, pause * 2), True
+
+
+def _fix_of(error: psycopg.Error, dsn: str) -> str:
+    if isinstance(error, ReadOnlySqlTransaction):
+        return "give a role that may write, or the address of the primary"
+    if isinstance(error, LockNotAvailable):
+        return "end the transaction that holds the lock"
+    # A refused connection has no error code, and the word is the same in any language.
+    if " CONNECT" in str(error):
+        return granted("CONNECT ON DATABASE {database}", dsn)
+    return "start it, give it room, or mend the address"
 
 
 def is_of_one_job(error: Exception) -> bool:
