@@ -106,7 +106,8 @@ def _existing_path(where: str | None) -> Path:
                 f"{where}: expected a store, found a link to nothing. Fix: mend or remove the link."
             )
         raise ConfigError(
-            f"{where}: expected a store, found nothing of that name.{nearest(path.name, names)}"
+            f"{where}: expected a store, found nothing of that name.{nearest(path.name, names)} "
+            "Fix: name the store that the runs were started with."
         )
     suffixes = {Path(name).suffix for name in names}
     if suffixes and not suffixes & {SUFFIX, LOCK}:
