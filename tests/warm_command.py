@@ -7,14 +7,24 @@ import os
 import signal
 import socket
 import sys
+from contextlib import suppress
+from types import FrameType
 
 address, *words = sys.argv[1:]
 asked = {"words": words, "cwd": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109
 line = json.dumps(asked).encode()
+
+
+def pass_on(number: int, _: FrameType | None) -> None:
+    """Send a signal on, unless the command has ended."""
+    with suppress(OSError):
+        link.sendall(bytes([number]))
+
+
 with socket.socket(socket.AF_UNIX) as link:
     link.connect(address)
     for passed in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(passed, lambda number, _: link.sendall(bytes([number])))
+        signal.signal(passed, pass_on)
     socket.send_fds(link, [len(line).to_bytes(4)], [0, 1, 2])
     link.sendall(line)
     for number in (0, 1, 2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from functools import partial
 from io import StringIO
@@ -117,10 +117,16 @@ def refused(*arguments: str | Path) -> str:
     return done.stderr
 
 
-def started(*arguments: str | Path, cwd: Path = ROOT) -> subprocess.Popen[str]:
-    """Start a command that heeds Ctrl-C, and return its process to read line by line."""
+def started(
+    *arguments: str | Path, cwd: Path = ROOT, python: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """Start a command that heeds Ctrl-C, and return its process to read line by line.
+
+    The process of `warm_python` passes signals on, so they come a little later than they are sent;
+    a test that cannot wait for them gives an interpreter of its own.
+    """
     return subprocess.Popen(
-        [*warm_python(), "-m", "graphloop", *map(str, arguments)],
+        [*(python or warm_python()), "-m", "graphloop", *map(str, arguments)],
         cwd=cwd,
         env=environment(),
         stdin=subprocess.DEVNULL,

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -459,7 +460,8 @@ def test_ctrl_c_ends_a_run_after_a_tool_that_blocks_the_loop(pipe: Path) -> None
     """The model is not asked again."""
     write({"agent.py": BLOCKING, "script.yaml": f"- calls: [{BLOCK}]\n- text: Too far.\n"})
 
-    with started("run", ".", "--store", "runs", cwd=pipe.parent) as process:
+    command = "run", ".", "--store", "runs"
+    with started(*command, cwd=pipe.parent, python=[sys.executable]) as process:
         assert list(until(process, "blocked"))[-1] == "blocked\n"
         process.send_signal(signal.SIGINT)
         pipe.write_text("read", encoding="utf-8")
