@@ -121,7 +121,7 @@ class Holder:
             under it is refused.
         lapsed: maps a run id to a claim whose release could not be written yet.
         claims: the claims of the drivers within this process.
-        serves: maps the agents of this process's workers to the revisions of their pins.
+        serves: maps the agents of this object's workers to the pin of each worker.
     """
 
     def __init__(self, lease_s: float, clock: Callable[[], float]) -> None:
@@ -130,7 +130,7 @@ class Holder:
         self.held: dict[str, HeldRun] = {}
         self.lapsed: dict[str, LapsedClaim] = {}
         self.claims = Claims()
-        self.serves: dict[str, str] = {}
+        self.serves: dict[str, list[str]] = {}
         self.name = ""
         self.rename()
 

@@ -53,9 +53,7 @@ NUMBERS_OWNED: Final = (
     f"SELECT number FROM known WHERE owner IS NOT NULL AND +number > :after {OF_GRAPH} "
     "AND told = ANY(:statuses)"
 )
-SERVES: Final = Decoder(dict[str, str])
-PIN_END: Final = "\n"
-"""Is between the pins of an agent's workers."""
+SERVES: Final = Decoder(dict[str, list[str]])
 STATUSES: Final = "SELECT told, count(*), min(updated) FROM known GROUP BY told"
 WAITS: Final = "(told IN('ready', 'interrupted') OR (told = 'parked' AND wake_at <= now_s()))"
 SINCE: Final = "min(CASE told WHEN 'parked' THEN wake_at ELSE updated END)"
@@ -168,13 +166,13 @@ def page_of(
     return records_of(found.fetchall(), None, cut=True)
 
 
-def join_pins(attendants: Iterable[Mapping[str, str]]) -> dict[str, str]:
+def join_pins(attendants: Iterable[Mapping[str, str]]) -> dict[str, list[str]]:
     """Map each agent to the pins of all its workers of a store object, as `worker` keeps them."""
     pins: defaultdict[str, list[str]] = defaultdict(list)
     for agents in attendants:
         for agent, pin in agents.items():
             pins[agent].append(pin)
-    return {agent: PIN_END.join(each) for agent, each in pins.items()}
+    return pins
 
 
 def survey_of(link: SqlLink, sizes: Mapping[str, int]) -> Survey:
@@ -185,7 +183,7 @@ def survey_of(link: SqlLink, sizes: Mapping[str, int]) -> Survey:
     served: defaultdict[str, list[str]] = defaultdict(list)
     for (kept,) in link.ask(SERVED):
         for agent, pins in SERVES.decode(kept).items():
-            served[agent] += pins.split(PIN_END)
+            served[agent] += pins
     return Survey(
         now,
         {status: count for status, count, _ in statuses},

@@ -74,7 +74,7 @@ class Dialect(Struct, Generic[L], frozen=True):
     claim: Callable[[L, Holder, str], Asking[HeldRun]]
     read_journal: Callable[[L, Codec, Beginnings, str], tuple[Event, ...]]
     ready: Callable[[L, Look], list[str]]
-    attend: Callable[[L, Holder, dict[str, str]], None]
+    attend: Callable[[L, Holder, dict[str, list[str]]], None]
     change_meters: ChangesMeters[L]
     prune: Callable[[L, float, int], int]
     sizes: Callable[[L], Mapping[str, int]]

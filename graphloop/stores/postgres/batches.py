@@ -1,7 +1,7 @@
 """The work of batches of jobs: the appends that wait in one statement, other jobs together.
 
-What a job may do wrong itself fails that job only (`GraphloopError`); any other error undoes the
-batch, and the writing thread does its parts apart.
+A `GraphloopError` fails its own job only. Any other error undoes the batch, and the writing thread
+does each half of it apart.
 """
 
 from __future__ import annotations

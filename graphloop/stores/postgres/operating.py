@@ -66,7 +66,7 @@ def sizes_of(link: PostgresLink) -> Mapping[str, int]:
     return dict(zip(WORDS, link.execute(SIZES).fetchone() or (), strict=True))
 
 
-def attend(link: PostgresLink, holder: Holder, serves: dict[str, str]) -> None:
+def attend(link: PostgresLink, holder: Holder, serves: dict[str, list[str]]) -> None:
     """Note which agents' runs the workers of a store object take."""
     holder.serves = serves
     take_row(link, holder)

@@ -54,7 +54,7 @@ OLDEST: Final = 140000
 """The oldest supported version of PostgreSQL."""
 
 # A worker is live while its session has its lock and its beat is younger than its lease. It
-# `serves` the runs of agents, each with the revision of its pin, or "".
+# `serves` the runs of agents, each with the pins of its workers, revisions or "".
 # `entry` is append-only; the primary key lets one of two writers of a number through.
 # `begun` is set with the first event: a claim of a run without events is no run yet.
 # `band` is the first order of runs that wait; a run whose time has come is in band 1 as well.
@@ -239,7 +239,9 @@ def place_of(dsn: str) -> str:
 def granted(rights: str, dsn: str) -> str:
     """Return the statement that gives the user of a DSN these rights; `{database}` is its name."""
     parts = conninfo_to_dict(dsn)
-    user, name = [_quoted(str(parts.get(part) or f"the {part}")) for part in ("user", "dbname")]
+    user, name = [
+        Identifier(str(parts.get(part) or f"the {part}")).as_string() for part in ("user", "dbname")
+    ]
     return f"GRANT {rights.format(database=name)} TO {user}"
 
 
@@ -388,7 +390,3 @@ def _create_tables(link: PostgresLink, dsn: str) -> None:
             f"{place_of(dsn)}: expected a store, or the right to create one, found: {told(error)}. "
             f"Fix: {granted('CREATE ON DATABASE {database}', dsn)}."
         ) from error
-
-
-def _quoted(name: str) -> str:
-    return Identifier(name).as_string()

@@ -34,7 +34,7 @@ OLD: Final = (
 REFERENCE: Final = re.compile(rb"sha256:[0-9a-f]{64}")
 
 
-def attend(link: SqliteLink, holder: Holder, serves: dict[str, str]) -> None:
+def attend(link: SqliteLink, holder: Holder, serves: dict[str, list[str]]) -> None:
     """Note which agents' runs the workers of a store object take, and forget dead workers."""
     names = link.execute("SELECT name FROM worker").fetchall()
     dead = [one for one in names if is_dead(one[0])]
