@@ -343,6 +343,7 @@ class Writer:
         elif holder.is_registered:
             LOG.warning("%s was declared dead, and its runs go on elsewhere", holder.name)
             holder.rename()
+            with_retry(partial(leases.take_row, link, holder), link.transaction)
         else:
             holder.is_announced = False  # A refused claim has undone the row.
 

@@ -325,6 +325,21 @@ async def test_a_worker_that_was_declared_dead_goes_on_under_a_new_name(
     await store.aclose()
 
 
+async def test_an_idle_worker_that_was_declared_dead_serves_on(
+    dsn: str, link: PostgresLink
+) -> None:
+    """It takes the next run, so an operator must not read that nobody serves the agent."""
+    store = PostgresStore(dsn, lease_s=0.1)
+    await store.attend("worker", {"desk": ""})
+    dead(link)
+
+    while not (served := (await store.survey()).served):
+        pass
+
+    assert served == {"desk": [""]}
+    await store.aclose()
+
+
 @pytest.mark.parametrize("clock", [7200.0 - 3600, 7200.0, 7200.0 + 3600])
 async def test_a_question_waits_for_as_long_as_its_worker_says(dsn: str, clock: float) -> None:
     """A worker whose clock is an hour late must not be told of a run that it does not find due."""
