@@ -44,6 +44,7 @@ def agents(folder: Path) -> dict[str, Agent]:
     @tool
     async def wait() -> str:
         """Wait for ever."""
+        print("a tool prints")  # noqa: T201 - it must not reach the client, not even at the end
         (folder / "waiting").touch()
         await asyncio.Event().wait()
         return "never"
@@ -111,8 +112,9 @@ async def main(folder: Path, transport: str, port: int, name: str) -> None:
         served = McpServer([known["desk"], known["sleeper"]], store=store, secret=SECRET)
         if transport == "stdio":
             await served.stdio()
-            return
-        app = served.app()
+        else:
+            await served.http(port, told=lambda url: print(f"running on {url}", file=sys.stderr))  # noqa: T201
+        return
     await uvicorn.Server(uvicorn.Config(app, port=port, log_level="info")).serve()
 
 

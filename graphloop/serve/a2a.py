@@ -93,8 +93,8 @@ def a2a_app(
         agent: the agent.
         url: where clients reach this application. At a loopback address, requests for another
             host are refused (400), so that no web page reaches the server.
-        store: where parked runs wait, in place of the agent's own store: a `Store`, or its path;
-            by default the memory of this process.
+        store: where parked runs wait, in place of the agent's own store: a `Store`, or its path.
+            The default is the agent's own store, or else the memory of this process.
         secret: signs the ids of tasks. Processes that share a store need the same one; by default
             it is random, and tasks do not survive the process.
         caller: returns the caller's name from the headers of a request. A task belongs to its
@@ -106,7 +106,7 @@ def a2a_app(
         ConfigError: the secret is empty, or the store cannot be opened.
         GraphError: the agent's graph has a node that no topology file can represent.
     """
-    (runs, opened), claims = served_store(store), CallerClaims(secret)
+    (runs, opened), claims = served_store(store, [agent]), CallerClaims(secret)
     desk = Desk(agent.with_options(store=runs), runs, deps)
     tasks, card = _Tasks(desk, claims), _make_card(agent, url)
     handler = _Handler(

@@ -33,7 +33,7 @@ from ..providers import TextDelta
 from ..questions import Pending
 from ..run import EndReason
 from ..stores import Store
-from .served import RequestRefused, decision_of, question_about
+from .served import WHOLE, RequestRefused, decision_of, ended_result, question_about
 
 __all__ = ["ANSWER", "Desk"]
 
@@ -41,8 +41,7 @@ LOG: Final = logging.getLogger("graphloop")
 ANSWER: Final = "answer"
 """The id and name of the artifact."""
 ENDINGS: Final = {
-    EndReason.COMPLETED: TaskState.TASK_STATE_COMPLETED,
-    EndReason.STOP_CONDITION: TaskState.TASK_STATE_COMPLETED,
+    **dict.fromkeys(WHOLE, TaskState.TASK_STATE_COMPLETED),
     EndReason.ABORTED: TaskState.TASK_STATE_CANCELED,
 }
 """The states of tasks by the end of their runs; any other end is a failure."""
@@ -142,12 +141,11 @@ class Desk(AgentExecutor):
             task = new_task(run_id, run_id, TaskState.TASK_STATE_INPUT_REQUIRED)
             task.status.message.CopyFrom(_asking_message(run_id, run_id, asked))
             return task
-        run = None
+        result = None
         with suppress(UnknownRun), _hide_store_errors(run_id):
-            run = await self._agent.runs(self._store).replay(run_id)
-        if run is None or not run.ended:
+            result = await ended_result(self._agent, self._store, run_id)
+        if result is None:
             return None
-        result = RunResult[Any, Any](run, self._store)
         answer = Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(result.text)])
         artifacts = [answer] if result.text else []
         state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)

@@ -51,7 +51,7 @@ class CallerClaims:
     def owns(self, caller: str, run_id: str) -> bool:
         """Whether a run's id was made for this caller."""
         name, _, tag = run_id.partition("-")
-        return hmac.compare_digest(tag.encode(), self._tag_of(name, caller).encode())
+        return run_id.isascii() and hmac.compare_digest(tag, self._tag_of(name, caller))
 
     def state(self, caller: str, tool: str, run_id: str, asked: Iterable[Pending]) -> str:
         """Return the state that a client sends back with its answers."""

@@ -11,10 +11,11 @@ from typing import Any, Final, TypeAlias, cast
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
+from mcp.shared.exceptions import MCPError
 
 from ..policy import Approval, decline
 from ..questions import Pending
-from .served import decision_of, question_about
+from .served import RequestRefused, decision_of, question_about
 
 __all__ = ["Context", "approval_of", "elicited", "form_of", "request_headers"]
 
@@ -32,6 +33,8 @@ QUESTION: Final[types.ElicitRequestedSchema] = {
     },
     "required": ["approve"],
 }
+FORMS_MAX: Final = 3
+"""How often a user sees the form about one call; edits that never fit deny the call."""
 
 
 async def elicited(context: Context, asked: Iterable[Pending]) -> dict[str, bool | Approval] | None:
@@ -39,26 +42,45 @@ async def elicited(context: Context, asked: Iterable[Pending]) -> dict[str, bool
 
     Returns:
         The answers by the calls' keys; None if the client has no way to ask its user.
-
-    Raises:
-        RequestRefused: edited arguments do not fit the tool.
     """
     capabilities = context.session.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
         return None
-    answers: dict[str, bool | Approval] = {}
-    for one in asked:
-        answer = await context.session.elicit_form(
-            question_about(one), QUESTION, related_request_id=context.request_id
-        )
-        answers[one.key] = approval_of(one, answer)
-    return answers
+    return {one.key: await _ask_user(context, one) for one in asked}
 
 
-def form_of(asked: Pending) -> types.ElicitRequest:
-    """Return the request that shows a client's user the form about a call."""
-    form = types.ElicitRequestFormParams(message=question_about(asked), requested_schema=QUESTION)
+async def _ask_user(context: Context, asked: Pending) -> Approval:
+    """Ask about a call, and once more about each edit that does not fit."""
+    problem = ""
+    for _ in range(FORMS_MAX):
+        try:
+            answer: object = await context.session.elicit_form(
+                _form_text(asked, problem), QUESTION, related_request_id=context.request_id
+            )
+        except MCPError:
+            answer = None  # The client failed to ask.
+        try:
+            return approval_of(asked, answer)
+        except RequestRefused as error:
+            problem = str(error)
+    return decline(problem)
+
+
+def form_of(asked: Pending, problem: str = "") -> types.ElicitRequest:
+    """Return the request that shows a client's user the form about a call.
+
+    Args:
+        asked: the call.
+        problem: why the last answer does not fit, if the form is shown again.
+    """
+    form = types.ElicitRequestFormParams(
+        message=_form_text(asked, problem), requested_schema=QUESTION
+    )
     return types.ElicitRequest(params=form)
+
+
+def _form_text(asked: Pending, problem: str) -> str:
+    return f"{problem}\n{question_about(asked)}".lstrip()
 
 
 def approval_of(asked: Pending, answer: object) -> Approval:

@@ -11,8 +11,8 @@ client's configuration:
 With --http, the server listens at http://127.0.0.1:PORT/mcp, and to this machine only.
 
 An approval that a tool needs is asked of the client's user. A run that waits for it is kept in
---store. GRAPHLOOP_SERVE_SECRET signs what the client sends back with an answer; set it if the
-answer may come to another process.
+--store, or else in the agent's own store. GRAPHLOOP_SERVE_SECRET signs what the client sends back
+with an answer; set it if the answer may come to another process.
 
 Python is executed. Exit status: 0 the client left, 2 wrong usage, 130 Ctrl-C.
 """
@@ -37,7 +37,9 @@ SECRET = "GRAPHLOOP_SERVE_SECRET"  # noqa: S105 - the name of the variable
 
 Http: TypeAlias = Annotated[
     int | None,
-    typer.Option(metavar="PORT", min=0, max=65_535, help="Serve HTTP at this port."),
+    typer.Option(
+        metavar="PORT", min=0, max=65_535, help="Serve HTTP at this port; 0 is a free one."
+    ),
 ]
 
 
@@ -69,8 +71,9 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
             if http is None:
                 await server.stdio()
             else:
-                tell_error(f"serving at http://127.0.0.1:{http}/mcp; Ctrl-C ends it")
-                await server.http(http)
+                await server.http(
+                    http, told=lambda url: tell_error(f"serving at {url}; Ctrl-C ends it")
+                )
 
     try:
         asyncio.run(work())
