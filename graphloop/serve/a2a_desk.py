@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, cast, final
 
@@ -23,16 +23,19 @@ from a2a.helpers import (
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
-from a2a.types import Artifact, InternalError, Message, Part, Task, TaskState
+from a2a.types import InternalError, Message, Part, Task, TaskState
 
+from ..a2a import message_part
 from ..agent import Agent, RunResult, RunStream
 from ..errors import GraphloopError, RunBusy, UnknownRun
+from ..media import MediaPart
 from ..parts import StepRetry, StepStart
 from ..policy import Approval, decline, digest
 from ..providers import TextDelta
 from ..questions import Pending
 from ..run import EndReason
-from ..stores import Store
+from ..stores import Catalog, Store
+from ..values import TextPart
 from .served import WHOLE, RequestRefused, decision_of, ended_result, question_about
 
 __all__ = ["ANSWER", "Desk"]
@@ -100,20 +103,15 @@ class Desk(AgentExecutor):
             Whether the run was parked, so that no task here has told its end.
 
         Raises:
-            InternalError: the run could not be read or resumed.
+            InternalError: the run could not be read or ended.
         """
         if (live := self._live.get(run_id)) is not None:
             live[0].abort("the client cancelled the task")
             await asyncio.wait([live[1]])
         if not await self.waiting(run_id):
             return False
-        try:
-            stream = self._resume_stream(run_id, {})
-        except Exception as error:
-            LOG.exception("a served run could not be aborted: %s", run_id)
-            raise InternalError(type(error).__name__) from None
-        stream.abort("the client cancelled the task")
-        await stream.consume()
+        with _hide_store_errors(run_id):
+            await self._agent.runs(self._store).cancel(run_id, "the client cancelled the task")
         return True
 
     async def settled(self) -> None:
@@ -131,41 +129,65 @@ class Desk(AgentExecutor):
             return await self._agent.runs(self._store).waiting(run_id)
         return ()
 
-    async def kept(self, run_id: str) -> Task | None:
-        """Return the task of a run that the store has, if the run has ended or waits for answers.
+    async def kept(self, run_id: str, context_id: str, known: Task | None) -> Task | None:
+        """Return a task as the store has its run, which another process may drive.
+
+        Args:
+            run_id: the id of both.
+            context_id: the context of a task that this process does not know.
+            known: the task as this process knows it, with its history; None if it does not.
+
+        Returns:
+            `known` if the store has no more to tell.
 
         Raises:
             InternalError: the store could not read the run.
         """
+        if run_id in self._live:
+            return known
+        task = Task(id=run_id, context_id=context_id)
+        if known is not None:
+            task.CopyFrom(known)
+            task.ClearField("status")
         if asked := await self.waiting(run_id):
-            task = new_task(run_id, run_id, TaskState.TASK_STATE_INPUT_REQUIRED)
-            task.status.message.CopyFrom(_asking_message(run_id, run_id, asked))
+            message = _asking_message(run_id, task.context_id, asked)
+            if known is not None and known.status.message.message_id == message.message_id:
+                return known
+            task.status.state = TaskState.TASK_STATE_INPUT_REQUIRED
+            task.status.message.CopyFrom(message)
             return task
-        result = None
+        result, drives = None, False
         with suppress(UnknownRun), _hide_store_errors(run_id):
             result = await ended_result(self._agent, self._store, run_id)
-        if result is None:
-            return None
-        answer = Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(result.text)])
-        artifacts = [answer] if result.text else []
-        state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
-        return new_task(run_id, run_id, state, artifacts=artifacts)
+            drives = result is None and await self._is_driven(run_id)
+        if result is not None:
+            task.status.state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
+            task.ClearField("artifacts")
+            if result.text:
+                task.artifacts.add(artifact_id=ANSWER, name=ANSWER).parts.add(text=result.text)
+            return task
+        if drives:
+            task.status.state = TaskState.TASK_STATE_WORKING
+            return task
+        return known
+
+    async def _is_driven(self, run_id: str) -> bool:
+        """Whether a live process drives a run, by the store's word."""
+        records = await self._store.overview(run_id) if isinstance(self._store, Catalog) else ()
+        return any(one.run_id == run_id and one.status == "running" for one in records)
 
     async def _open_stream(self, run_id: str, message: Message, *, new: bool) -> RunStream[Any]:
         """Return the stream of a new run, or of a parked run with the answers of a message."""
-        if not new:
-            return self._resume_stream(run_id, _decisions_in(await self.waiting(run_id), message))
-        return self._agent.stream(
-            get_message_text(message), run_id=run_id, **self._run_options(run_id)
-        )
+        options = self._run_options(run_id)
+        if new:
+            return self._agent.stream(_prompt_in(message), run_id=run_id, **options)
+        answers = _decisions_in(await self.waiting(run_id), message)
+        return self._agent.resume_stream(run_id, approvals=answers, **options)
 
     def _run_options(self, run_id: str) -> dict[str, Any]:
         if self._deps is None or "deps_type" not in self._agent.options:
             return {}
         return {"deps": self._deps(run_id)}
-
-    def _resume_stream(self, run_id: str, answers: Mapping[str, Approval]) -> RunStream[Any]:
-        return self._agent.resume_stream(run_id, approvals=answers, **self._run_options(run_id))
 
     async def _drive_run(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
         """Drive a run until it ends or parks, and tell its task so."""
@@ -257,6 +279,13 @@ def _question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
         else:
             words.append(f"{one.name} ({one.key}) waits for a result on the server.")
     return [new_text_part("\n".join(words)), new_data_part({"approvals": approvals})]
+
+
+def _prompt_in(message: Message) -> str | list[TextPart | MediaPart]:
+    """Return the question of a message: its text, or its parts if some are data or files."""
+    if all(part.HasField("text") for part in message.parts):
+        return get_message_text(message)
+    return [message_part(part) for part in message.parts]
 
 
 def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Approval]:

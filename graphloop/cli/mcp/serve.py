@@ -27,8 +27,9 @@ import typer
 
 from ... import serve
 from ...errors import ConfigError
+from ...tools import legal_name
 from ..errors import Status, tell_error
-from ..options import BaseUrl, Registers, StorePath, TargetArgument
+from ..options import BaseUrl, Registers, StorePath, TargetArgument, Text
 from ..run import ModelName, Script, agent_for
 
 __all__ = ["serve_command"]
@@ -42,6 +43,10 @@ Http: TypeAlias = Annotated[
     ),
 ]
 
+Description: TypeAlias = Annotated[
+    Text, typer.Option(metavar="TEXT", help="What a client's model reads of the agent.")
+]
+
 
 def serve_command(  # noqa: PLR0913 - the options of a command are its parameters
     target: TargetArgument,
@@ -51,6 +56,7 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
     model: ModelName = None,
     script: Script = None,
     base_url: BaseUrl = None,
+    description: Description = None,
     registers: Registers = None,
 ) -> Status:
     """Serve until the client leaves, or Ctrl-C."""
@@ -65,6 +71,7 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
             server = served(
                 [agent],
                 store=store,
+                descriptions={legal_name(agent.name): description} if description else None,
                 secret=os.environ.get(SECRET) or None,
                 deps=lambda _: deps.get("deps"),
             )
