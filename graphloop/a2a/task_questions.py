@@ -15,15 +15,12 @@ from a2a.types import Part, Task, TaskState
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..effects import ToolAnswer
+from ..effects import IN_WORDS, ToolAnswer
 from ..tools import ToolAsks, kept
 from .link import asked_id
 
 __all__ = ["TaskKept", "answer_parts", "asked_by", "kept_of", "task_kept", "with_decision"]
 
-IN_WORDS: Final = json.dumps(
-    {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
-)
 DECISION: Final = json.dumps(
     {
         "type": "object",

@@ -215,6 +215,7 @@ class _Tasks(InMemoryTaskStore):
                 Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(text)])
             )
         await super().save(task, context)
+        self._desk.unsaved.discard(task.id)
         self._at_rest.pop(task.id, None)
         if task.status.state not in UNDER_WAY:
             self._at_rest[task.id] = context

@@ -7,6 +7,7 @@ the arguments of its call.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
@@ -27,6 +28,7 @@ from a2a.types import InternalError, Message, Part, Task, TaskState
 
 from ..a2a import message_part
 from ..agent import Agent, RunResult, RunStream
+from ..effects import IN_WORDS
 from ..errors import GraphloopError, RunBusy, UnknownRun
 from ..media import MediaPart
 from ..parts import StepRetry, StepStart
@@ -52,12 +54,17 @@ ENDINGS: Final = {
 
 @final
 class Desk(AgentExecutor):
-    """Drives the runs of an agent, and tells their tasks what becomes of them."""
+    """Drives the runs of an agent, and tells their tasks what becomes of them.
+
+    Attributes:
+        unsaved: the new tasks that memory does not have yet, whose runs may be ahead of them.
+    """
 
     def __init__(
         self, agent: Agent[Any, Any], store: Store, deps: Callable[[str], object] | None
     ) -> None:
         self._agent, self._store, self._deps = agent, store, deps
+        self.unsaved: set[str] = set()
         self._live: dict[str, tuple[RunStream[Any], asyncio.Task[None]]] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -71,6 +78,7 @@ class Desk(AgentExecutor):
         run_id = message.task_id
         updater = TaskUpdater(event_queue, run_id, message.context_id)
         if context.current_task is None:
+            self.unsaved.add(run_id)
             await event_queue.enqueue_event(_new_task(message))
         try:
             stream = await self._open_stream(run_id, message, new=context.current_task is None)
@@ -143,7 +151,7 @@ class Desk(AgentExecutor):
         Raises:
             InternalError: the store could not read the run.
         """
-        if run_id in self._live:
+        if run_id in self._live or run_id in self.unsaved:
             return known
         task = Task(id=run_id, context_id=context_id)
         if known is not None:
@@ -275,7 +283,10 @@ def _question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
     for one in asked:
         if one.kind == "approval":
             words.append(question_about(one))
-            approvals.append({"key": one.key, "tool": one.name, "arguments": one.arguments})
+            takes = {"takes": one.parameters} if one.in_words else {}
+            approvals.append(
+                {"key": one.key, "tool": one.name, "arguments": one.arguments, **takes}
+            )
         else:
             words.append(f"{one.name} ({one.key}) waits for a result on the server.")
     return [new_text_part("\n".join(words)), new_data_part({"approvals": approvals})]
@@ -303,7 +314,8 @@ def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Appro
         raise RequestRefused(f"expected answers to {keys}, found {strange}.")
     if any(one.kind != "approval" for one in asked):
         raise RequestRefused("A call waits for a result on the server.")
-    words = get_message_text(message).strip() or "The client did not approve."
+    text = get_message_text(message).strip()
+    words = text or "The client did not approve."
     answers: dict[str, Approval] = {}
     for one in asked:
         answer = given.get(one.key)
@@ -311,6 +323,9 @@ def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Appro
             said = cast("dict[str, object]", answer)
             yes, reason, edit = said.get("approved"), said.get("reason"), said.get("edit")
             answers[one.key] = decision_of(one, yes, reason, edit)
+        elif one.parameters == IN_WORDS and one.in_words and not given:
+            said_so = json.dumps({"answer": words}, ensure_ascii=False)
+            answers[one.key] = decision_of(one, yes=bool(text), reason=None, edit=said_so)
         else:
             answers[one.key] = decline(words)
     return answers

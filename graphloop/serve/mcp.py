@@ -184,8 +184,6 @@ class McpServer:
             return await self._answer_request(context, params)
         except RequestRefused as error:
             return error_result(str(error))
-        except RunBusy:
-            return error_result("this run is being driven already. Fix: ask for its status.")
         except Exception as error:
             # The user's functions may raise any error, with words for the operator only.
             LOG.exception("a call of an MCP server failed")
@@ -299,7 +297,9 @@ class McpServer:
             stream.abort("the client cancelled the request")
             raise
         except RunBusy:
-            raise
+            raise RequestRefused(
+                f"run {run_id} is being driven already. Fix: ask for its status."
+            ) from None
         except Exception as error:
             # The message may hold what only the operator may read.
             LOG.exception("a served run failed: %s", run_id)

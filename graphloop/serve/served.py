@@ -5,6 +5,7 @@ A server of each protocol reads its own messages; this module needs no protocol'
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -78,9 +79,12 @@ async def ended_result(
 
 
 def question_about(asked: Pending) -> str:
-    """Return the question about a call, in words."""
+    """Return the question about a call, or of a call or a node, in words."""
+    asker = f"{asked.name} of {asked.server}" if asked.server else asked.name
+    if asked.in_words:
+        return f"{asker} asks: {json.loads(asked.arguments)['question']}"
     again = " It may have run already." if asked.unknown else ""
-    return f"May {asked.name} run with {asked.arguments}?{again}"
+    return f"May {asker} run with {asked.arguments}?{again}"
 
 
 def decision_of(asked: Pending, yes: object, reason: object, edit: object) -> Approval:
@@ -90,16 +94,19 @@ def decision_of(asked: Pending, yes: object, reason: object, edit: object) -> Ap
         asked: the call.
         yes: True approves; any other value denies.
         reason: a text that the model reads; any other value is no reason.
-        edit: arguments in place of the call's own, as JSON text; any other value is no edit.
+        edit: arguments in place of the call's own, as JSON text; any other value is no edit. Of a
+            question in words it is the answer.
 
     Raises:
-        RequestRefused: edited arguments do not fit the tool, or the call may have run already.
+        RequestRefused: the edit does not fit, or the call may have run already.
     """
     said = reason if isinstance(reason, str) else ""
     if yes is not True:
         return decline(said)
     if not isinstance(edit, str) or not edit.strip():
-        return approve(reason=said, token=asked.token)
+        if not asked.in_words:
+            return approve(reason=said, token=asked.token)
+        edit = "{}"
     problem = AS_IT_WAS if asked.unknown else unfit(asked.name, asked.parameters, edit)
     if problem is not None:
         raise RequestRefused(f"`edit` of {asked.key}: {problem}")
