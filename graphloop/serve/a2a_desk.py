@@ -83,7 +83,8 @@ class Desk(AgentExecutor):
         try:
             stream = await self._open_stream(run_id, message, new=context.current_task is None)
         except RequestRefused as error:
-            await _ask_client(updater, await self.waiting(run_id), str(error))
+            asked = await self.waiting(run_id)
+            await _ask_client(updater, asked, str(error), message.message_id)
             return
         except Exception as error:  # noqa: BLE001 - `deps` is the user's, and may raise any
             await _tell_failure(updater, error)
@@ -159,8 +160,8 @@ class Desk(AgentExecutor):
             task.ClearField("status")
         if asked := await self.waiting(run_id):
             message = _asking_message(run_id, task.context_id, asked)
-            if known is not None and known.status.message.message_id == message.message_id:
-                return known
+            if known is not None and known.status.message.parts[-1:] == message.parts[-1:]:
+                return known  # Its message may also tell why an answer did not fit.
             task.status.state = TaskState.TASK_STATE_INPUT_REQUIRED
             task.status.message.CopyFrom(message)
             return task
@@ -261,10 +262,14 @@ async def _tell_end(updater: TaskUpdater, result: RunResult[Any]) -> None:
     await updater.update_status(state, why)
 
 
-async def _ask_client(updater: TaskUpdater, asked: Sequence[Pending], problem: str = "") -> None:
-    await updater.requires_input(
-        _asking_message(updater.task_id, updater.context_id, asked, problem)
-    )
+async def _ask_client(
+    updater: TaskUpdater, asked: Sequence[Pending], problem: str = "", answer_id: str = ""
+) -> None:
+    """Ask, or ask again because of a problem with the message of an id."""
+    message = _asking_message(updater.task_id, updater.context_id, asked, problem)
+    if problem:  # An id that was answered would say that the answer is still under way.
+        message.message_id = digest(f"{message.message_id}\0{problem}\0{answer_id}")
+    await updater.requires_input(message)
 
 
 def _asking_message(

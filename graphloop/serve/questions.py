@@ -34,7 +34,7 @@ QUESTION: Final[types.ElicitRequestedSchema] = {
     },
     "required": ["approve"],
 }
-PLAIN: Final = {"string", "number", "integer", "boolean"}
+PLAIN: Final = ("string", "number", "integer", "boolean")
 """The types of a form's fields."""
 NESTED: Final = "json"
 """The field of an answer that has other types than a form may have."""
@@ -95,10 +95,15 @@ def _form_fields(asked: Pending) -> types.ElicitRequestedSchema:
     if not asked.in_words:
         return QUESTION
     takes: dict[str, Any] = json.loads(asked.parameters)
+    known: dict[str, object] = takes.get("properties", {})
     fields = {
-        name: field for name, field in takes.get("properties", {}).items() if name != "question"
+        name: cast("dict[str, Any]", field)
+        for name, field in known.items()
+        if name != "question" and isinstance(field, dict)
     }
-    if all(field.get("type") in PLAIN for field in fields.values()):
+    if len(fields) + ("question" in known) == len(known) and all(
+        field.get("type") in PLAIN for field in fields.values()
+    ):
         needed = [name for name in takes.get("required", []) if name in fields]
         return {"type": "object", "properties": fields, "required": needed}
     told = f"A JSON object that fits this schema: {asked.parameters}"
