@@ -28,6 +28,7 @@ from a2a.types import InternalError, Message, Part, Task, TaskState
 
 from ..a2a import message_part
 from ..agent import Agent, RunResult, RunStream
+from ..conversation import ended_answer
 from ..effects import IN_WORDS
 from ..errors import GraphloopError, RunBusy, UnknownRun
 from ..media import MediaPart
@@ -172,8 +173,8 @@ class Desk(AgentExecutor):
         if result is not None:
             task.status.state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
             task.ClearField("artifacts")
-            if result.text:
-                task.artifacts.add(artifact_id=ANSWER, name=ANSWER).parts.add(text=result.text)
+            if text := ended_answer(result.run):
+                task.artifacts.add(artifact_id=ANSWER, name=ANSWER).parts.add(text=text)
             return task
         if drives:
             task.status.state = TaskState.TASK_STATE_WORKING
@@ -242,8 +243,9 @@ async def _send_text(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[
             case _:
                 pass
     result = await stream.result()
-    if result.text and result.text != said:
-        await _add_artifact(updater, result.text, append=False)
+    text = ended_answer(result.run)
+    if text and text != said:
+        await _add_artifact(updater, text, append=False)
     return result
 
 

@@ -25,6 +25,7 @@ from msgspec import Struct
 from starlette.applications import Starlette
 
 from ..agent import Agent, RunResult, RunStream, StoreInput
+from ..conversation import ended_answer
 from ..errors import ConfigError, RunBusy, UnknownRun, nearest, not_among
 from ..parts import Part, StepStart, ToolState
 from ..policy import Approval
@@ -340,8 +341,8 @@ class McpServer:
         agent = self._agents.get(legal_name(record.graph))
         ended = await ended_result(agent, self._store, run_id) if agent is not None else None
         if ended is not None:
-            data |= {"text": ended.text, "end_reason": ended.end_reason}
-            said = f"{said}: {ended.text}"
+            data |= {"text": ended_answer(ended.run), "end_reason": ended.end_reason}
+            said = f"{said}: {data['text']}"
         return tool_result(said, data)
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 import mcp_types as types
 
 from ..agent import RunResult
+from ..conversation import ended_answer
 from .served import WHOLE, RequestRefused
 
 __all__ = [
@@ -75,10 +76,11 @@ def tools_of_agents(agents: Iterable[str], descriptions: Mapping[str, str]) -> I
 
 def end_result(result: RunResult[Any]) -> types.CallToolResult:
     """Return the result of a run that is over; an answer that is not complete is an error."""
-    data = {"text": result.text, "end_reason": result.end_reason, "run_id": result.run_id}
+    text = ended_answer(result.run)
+    data = {"text": text, "end_reason": result.end_reason, "run_id": result.run_id}
     if result.end_reason in WHOLE:
-        return tool_result(result.text, data)
-    said = f"run {result.run_id} ended: {result.end_reason}. {result.text}".strip()
+        return tool_result(text, data)
+    said = f"run {result.run_id} ended: {result.end_reason}. {text}".strip()
     return tool_result(said, data, is_error=True)
 
 

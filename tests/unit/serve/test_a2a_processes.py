@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -40,7 +42,9 @@ YES = new_data_part({KEY: {"approved": True}})
 
 
 @asynccontextmanager
-async def served(agent: Agent, store: Path, *, streaming: bool = False) -> AsyncGenerator[Client]:
+async def served(
+    agent: Agent[Any, Any], store: Path, *, streaming: bool = False
+) -> AsyncGenerator[Client]:
     """Serve an agent, as a process with its own memory would, and connect a client."""
     opened = SqliteStore(store)
     transport = httpx.ASGITransport(a2a_app(agent, URL, store=opened, secret=SECRET))
@@ -159,6 +163,19 @@ async def test_a_url_starts_no_run(tmp_path: Path) -> None:
     async with served(agents(tmp_path)["desk"], tmp_path / "runs.db") as client:
         with pytest.raises(InvalidParamsError, match="no URL"):
             await sent(client, new_text_part("See."), Part(url="http://a.example/b.png"))
+
+
+async def test_a_typed_answer_is_its_json_text(tmp_path: Path) -> None:
+    """The model gives it by a call, and says no words; a later process tells the same."""
+    answer = {"calls": [{"name": "final_answer", "arguments": {"value": [5, 6]}}]}
+    agent = Agent(ScriptedModel([answer]), output_type=list[int])
+    async with served(agent, tmp_path / "runs.db") as client:
+        task = await sent(client, new_text_part("Count."))
+    async with served(agent, tmp_path / "runs.db") as client:
+        later = await told(client, task)
+
+    assert json.loads(text(task)) == [5, 6]
+    assert text(later) == text(task)
 
 
 async def test_an_agent_without_tools_has_a_skill() -> None:

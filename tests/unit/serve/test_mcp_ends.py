@@ -90,6 +90,24 @@ async def test_an_answer_that_is_not_complete_is_an_error(tmp_path: Path) -> Non
     assert result.structured_content["end_reason"] == "max_steps"
 
 
+async def test_a_typed_answer_is_its_json_text() -> None:
+    """The model gives it by a call, and says no words; the same is told later."""
+    store = MemoryStore()
+    answer = {"calls": [{"name": "final_answer", "arguments": {"value": [5, 6]}}]}
+    server = McpServer(
+        [Agent(ScriptedModel([answer]), output_type=list[int], name="desk")], store=store
+    )
+    async with Client(server.connection) as client:
+        result = await client.call_tool("desk", {"prompt": "Count."})
+        assert result.structured_content is not None
+        run_id = result.structured_content["run_id"]
+        status = await client.call_tool("run_status", {"run_id": run_id})
+
+    assert json.loads(said(result)) == [5, 6]
+    assert result.structured_content["text"] == said(result)
+    assert said(status) == f"done: {said(result)}"
+
+
 @MODES
 async def test_an_edit_that_does_not_fit_is_asked_again(tmp_path: Path, mode: str) -> None:
     """The run would wait for ever otherwise: the client has no other way to its question."""
