@@ -23,15 +23,25 @@ import uvicorn
 from graphloop import Agent, tool
 from graphloop.serve import McpServer, a2a_app
 from graphloop.testing import ScriptedModel
+from graphloop.tools import ToolAsks, ToolContext
+from graphloop.values import ModelRequest, ToolResult
 from tests import forked
 
 ROOT = Path(__file__).parents[1]
 SECRET = "a secret of the desk"  # noqa: S105 - of a test
+IN_COLOUR = '{"type":"object","properties":{"colour":{"type":"string"}},"required":["colour"]}'
 PAYS = {"text": "I will pay.", "calls": [{"name": "pay", "arguments": {"amount": 5}}]}
 
 
+def told_by_tool(request: ModelRequest) -> str:
+    """Return the last result as the model's text."""
+    result = request.messages[-1]
+    assert isinstance(result, ToolResult)
+    return str(result.content)
+
+
 def agents(folder: Path) -> dict[str, Agent]:
-    """Return an agent that pays after an approval, one that waits, and one that breaks."""
+    """Return agents that pay after an approval, wait, paint after a question, and break."""
 
     @tool(needs_approval=True)
     async def pay(amount: int) -> str:
@@ -44,15 +54,27 @@ def agents(folder: Path) -> dict[str, Agent]:
     @tool
     async def wait() -> str:
         """Wait for ever."""
+        print("a tool prints")  # noqa: T201 - it must not reach the client, not even at the end
         (folder / "waiting").touch()
         await asyncio.Event().wait()
         return "never"
+
+    @tool
+    async def paint(context: ToolContext) -> str:
+        """Paint in a colour that a person names."""
+        if context.answer is None:
+            raise ToolAsks("Which colour?", IN_COLOUR, "")
+        return f"painted {context.answer.content}"
 
     pays = ScriptedModel([PAYS, "Paid."], restart=True)
     waits = ScriptedModel([{"calls": [{"name": "wait", "arguments": {}}]}, "Up."], restart=True)
     return {
         "desk": Agent(pays, tools=[pay], name="desk"),
         "sleeper": Agent(waits, tools=[wait], name="sleeper"),
+        "painter": Agent(
+            ScriptedModel([{"calls": [{"name": "paint"}]}, told_by_tool], restart=True),
+            tools=[paint],
+        ),
         "broken": Agent(ScriptedModel([]), name="broken"),
     }
 
@@ -111,8 +133,9 @@ async def main(folder: Path, transport: str, port: int, name: str) -> None:
         served = McpServer([known["desk"], known["sleeper"]], store=store, secret=SECRET)
         if transport == "stdio":
             await served.stdio()
-            return
-        app = served.app()
+        else:
+            await served.http(port, told=lambda url: print(f"running on {url}", file=sys.stderr))  # noqa: T201
+        return
     await uvicorn.Server(uvicorn.Config(app, port=port, log_level="info")).serve()
 
 

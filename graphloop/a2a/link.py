@@ -222,20 +222,23 @@ class Link:
         Raises:
             ToolError: the errors of `task`.
         """
-        while task.status.state in WORKING or _still_asks(task, asked):
+        while _goes_on(task, asked):
             if self._streams:
-                await self._hear_stream(task.id, hear)
+                await self._hear_stream(task.id, hear, asked)
             after = await self.task(task.id)
-            if after.status.state in WORKING or _still_asks(after, asked):
+            if _goes_on(after, asked):
                 await asyncio.sleep(PAUSE_S)
             task = after
         return task
 
-    async def _hear_stream(self, task_id: str, hear: Hear) -> None:
-        """Hear the stream of a task until it ends or breaks."""
+    async def _hear_stream(self, task_id: str, hear: Hear, asked: str) -> None:
+        """Hear the stream of a task until the task rests, or the stream breaks.
+
+        The stream begins with the task as it stands: the task may have come to rest before.
+        """
         try:
             async for event in self._client.subscribe(SubscribeToTaskRequest(id=task_id)):
-                if _is_rest(event):
+                if _is_rest(event) or (event.HasField("task") and not _goes_on(event.task, asked)):
                     return
                 for artifact in event.task.artifacts:
                     hear(get_artifact_text(artifact), continues=False)
@@ -262,13 +265,14 @@ def asked_id(task: Task) -> str:
     return task.status.message.message_id or task.id
 
 
-def _still_asks(task: Task, asked: str) -> bool:
-    """Whether a task still waits for an answer that was sent.
+def _goes_on(task: Task, asked: str) -> bool:
+    """Whether a task goes on by itself, or still waits for the answer to `asked`, which was sent.
 
     A server may take the message of the question away first, and change the state later.
     """
     status = task.status
-    return bool(asked) and status.state in ASKING and status.message.message_id in {"", asked}
+    waits = bool(asked) and status.state in ASKING and status.message.message_id in {"", asked}
+    return waits or status.state in WORKING
 
 
 def _is_rest(event: StreamResponse) -> bool:

@@ -12,22 +12,18 @@ https://a2a-protocol.org/v1.0.0/specification/.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager, suppress
-from itertools import groupby
-from typing import Final, cast, final
+from typing import Final, final
 
 from a2a.helpers import get_message_text, new_text_part
-from a2a.types import Message, Part, Task, TaskState
-from google.protobuf.json_format import MessageToDict
+from a2a.types import Message, Task, TaskState
 
 from ..effects import ToolAnswer
 from ..errors import ConfigError, ToolError
-from ..media import Inline, MediaPart
-from ..tools import NOT_DONE, UNKNOWN, AnyTool, Approval, NotFound, Tool, ToolContext, ToolReturn
-from ..values import TextPart
+from ..tools import NOT_DONE, UNKNOWN, AnyTool, Approval, NotFound, Tool, ToolContext
 from .link import ASKING, FAILURES, Hear, Link, asked_id, linked
+from .parts import answer_content
 from .task_questions import answer_parts, asked_by, kept_of, task_kept, with_decision
 
 __all__ = ["remote"]
@@ -128,7 +124,7 @@ class _RemoteAgent:
                 found = self._found.pop(at, None)
                 begun = found or await link.start(new_text_part(arguments["prompt"]), at)
                 if isinstance(begun, Message):
-                    return _answer_content([begun.parts])
+                    return answer_content([begun.parts])
                 raise kept_of(begun)
         except TimeoutError:
             if task is not None:
@@ -186,7 +182,7 @@ class _RemoteAgent:
             raise asked_by(self._name, task)
         if task.status.state == TaskState.TASK_STATE_COMPLETED:
             parts = [artifact.parts for artifact in task.artifacts]
-            return _answer_content(parts or [task.status.message.parts])
+            return answer_content(parts or [task.status.message.parts])
         state = TaskState.Name(task.status.state).removeprefix("TASK_STATE_").lower()
         said = get_message_text(task.status.message)
         raise ToolError(f"The task of remote agent {self._name!r} is {state}. {said}".strip())
@@ -212,55 +208,3 @@ def _progress_reporter(context: ToolContext) -> Hear:
         context.report(chars, None, shown)
 
     return hear
-
-
-def _answer_content(said: Sequence[Sequence[Part]]) -> object:
-    """Return the parts of an answer in a form that a tool may return; the data also as data."""
-    parts: list[TextPart | MediaPart] = []
-    for artifact in said:
-        # The pieces of a streamed text are parts of one artifact.
-        for streamed, pieces in groupby(artifact, key=lambda part: part.HasField("text")):
-            if streamed:
-                parts.append(TextPart("".join([part.text for part in pieces])))
-            else:
-                parts += [_part_of(part) for part in pieces]
-    data = [
-        _whole_numbers(MessageToDict(one.data))
-        for each in said
-        for one in each
-        if one.HasField("data")
-    ]
-    texts = [one.text for one in parts if isinstance(one, TextPart)]
-    content = "\n".join(texts) if len(texts) == len(parts) else parts
-    if not data:
-        return content
-    return ToolReturn(content, data[0] if len(data) == 1 else data)
-
-
-def _part_of(part: Part) -> TextPart | MediaPart:
-    """Return a part of an answer; a URL is only named, and never loaded."""
-    match part.WhichOneof("content"):
-        case "raw":
-            media_type = part.media_type or "application/octet-stream"
-            return MediaPart(media_type, Inline(part.raw), part.filename)
-        case "url":
-            return TextPart(f"[file {part.filename!r} at {part.url}]")
-        case _:
-            return TextPart(
-                json.dumps(_whole_numbers(MessageToDict(part.data)), ensure_ascii=False)
-            )
-
-
-def _whole_numbers(value: object) -> object:
-    """Return JSON data with whole numbers as integers: the protocol has floats only."""
-    match value:
-        case dict():
-            return {
-                key: _whole_numbers(one) for key, one in cast("dict[str, object]", value).items()
-            }
-        case list():
-            return [_whole_numbers(one) for one in cast("list[object]", value)]
-        case float() if value.is_integer():
-            return int(value)
-        case _:
-            return value

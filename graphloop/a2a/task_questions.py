@@ -15,15 +15,12 @@ from a2a.types import Part, Task, TaskState
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..effects import ToolAnswer
+from ..effects import IN_WORDS, ToolAnswer
 from ..tools import ToolAsks, kept
 from .link import asked_id
 
 __all__ = ["TaskKept", "answer_parts", "asked_by", "kept_of", "task_kept", "with_decision"]
 
-IN_WORDS: Final = json.dumps(
-    {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
-)
 DECISION: Final = json.dumps(
     {
         "type": "object",
@@ -48,6 +45,7 @@ class TaskKept(Struct, frozen=True, omit_defaults=True):
         asked: what `asked_id` says of the question; empty while the task does not ask.
         approval: the key of the approval that a person is asked for; empty for other questions.
         remaining: the questions about further approvals, by their keys.
+        forms: the schemas of answers that are no decisions about a call, by their keys.
         given: the decisions so far, by their keys.
     """
 
@@ -56,6 +54,7 @@ class TaskKept(Struct, frozen=True, omit_defaults=True):
     asked: str = ""
     approval: str = ""
     remaining: dict[str, str] = {}
+    forms: dict[str, str] = {}
     given: dict[str, dict[str, object]] = {}
 
 
@@ -81,8 +80,10 @@ def asked_by(name: str, task: Task) -> ToolAsks:
     if task.status.state == TaskState.TASK_STATE_AUTH_REQUIRED:
         text = f"{name} needs an authentication: {words} Say when it is done."
         return ToolAsks(text, NO_ANSWER, _waiting_text(waiting))
-    if questions := _approval_questions(task):
-        return _next_question(name, replace(waiting, remaining=questions))
+    questions, forms = _approval_questions(task)
+    if questions:
+        told = words.splitlines()[: -len(questions)]  # Why the last answer did not fit.
+        return _next_question(name, replace(waiting, remaining=questions, forms=forms), *told)
     return ToolAsks(f"{name} asks: {words}", IN_WORDS, _waiting_text(waiting))
 
 
@@ -93,7 +94,8 @@ def with_decision(name: str, waiting: TaskKept, answer: ToolAnswer) -> TaskKept:
         ToolAsks: another approval is left, and a person is asked for it.
     """
     said: dict[str, object] = {"approved": answer.approved, "reason": answer.reason}
-    edit = json.loads(answer.content or "{}").get("edit")
+    content = answer.content or "{}"
+    edit = content if waiting.approval in waiting.forms else json.loads(content).get("edit")
     if answer.approved and isinstance(edit, str):
         said["edit"] = edit
     waiting = replace(waiting, given={**waiting.given, waiting.approval: said})
@@ -109,19 +111,20 @@ def answer_parts(waiting: TaskKept, answer: ToolAnswer) -> list[Part]:
     return [new_text_part(str(json.loads(answer.content or "{}").get("answer", "")))]
 
 
-def _next_question(name: str, waiting: TaskKept) -> ToolAsks:
+def _next_question(name: str, waiting: TaskKept, *told: str) -> ToolAsks:
     key, text = next(iter(waiting.remaining.items()))
     remaining = {other: question for other, question in waiting.remaining.items() if other != key}
     return ToolAsks(
-        f"{name} asks: {text}",
-        DECISION,
+        "\n".join([*told, f"{name} asks: {text}"]),
+        waiting.forms.get(key, DECISION),
         _waiting_text(replace(waiting, approval=key, remaining=remaining)),
     )
 
 
-def _approval_questions(task: Task) -> dict[str, str]:
-    """Return the questions about the approvals that a task asks for, by their keys."""
+def _approval_questions(task: Task) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the questions of a task, and the schemas of answers in words, by the keys of both."""
     found: dict[str, str] = {}
+    forms: dict[str, str] = {}
     for data in cast("list[object]", get_data_parts(task.status.message.parts)):
         asked = cast("dict[str, object]", data).get("approvals") if isinstance(data, dict) else None
         for one in cast("list[object]", asked if isinstance(asked, list) else []):
@@ -131,7 +134,21 @@ def _approval_questions(task: Task) -> dict[str, str]:
             key, tool, arguments = said.get("key"), said.get("tool"), said.get("arguments")
             if isinstance(key, str) and key:
                 found[key] = f"May {tool} run with {arguments}?"
-    return found
+                takes = said.get("takes")
+                if isinstance(takes, str) and _is_schema(takes):
+                    found[key], forms[key] = f"{tool} asks: {arguments}", takes
+    return found, forms
+
+
+def _is_schema(text: str) -> bool:
+    """Whether a text of a stranger is the JSON Schema text of an object."""
+    try:
+        schema: object = json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(schema, dict) and isinstance(
+        cast("dict[str, object]", schema).get("properties"), dict
+    )
 
 
 def _waiting_text(waiting: TaskKept) -> str:

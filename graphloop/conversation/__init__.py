@@ -5,7 +5,14 @@ Refuses a change that would leave a call without its result.
 Start with `repair`; `compaction` makes a long history smaller.
 """
 
-from .answer import answer_at_hand, clear_ending, latest_answer, reject_answer, said_after_calls
+from .answer import (
+    answer_at_hand,
+    clear_ending,
+    ended_answer,
+    latest_answer,
+    reject_answer,
+    said_after_calls,
+)
 from .compaction import (
     ORIGIN,
     PRUNED_NOTE,
@@ -44,6 +51,7 @@ __all__ = [
     "answer_at_hand",
     "apply_steering",
     "clear_ending",
+    "ended_answer",
     "estimate",
     "hand_over",
     "latest_answer",

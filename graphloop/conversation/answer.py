@@ -16,6 +16,7 @@ __all__ = [
     "answer_at_hand",
     "approved_answer",
     "clear_ending",
+    "ended_answer",
     "latest_answer",
     "reject_answer",
     "said_after_calls",
@@ -39,6 +40,18 @@ def latest_answer(run: Run[S]) -> str:
     last = run.record.steps[-1]
     message = last.messages[-1] if last.messages else None
     return message.text if isinstance(message, AssistantMessage) else last.text
+
+
+def ended_answer(run: Run[S]) -> str:
+    """Return an ended run's answer for another program: also that of the tools that ended it.
+
+    A typed answer is such a result, as JSON text. Without any, it is the latest answer.
+    """
+    completed = run.ending is not None and run.ending.reason is EndReason.COMPLETED
+    if not completed or not run.record.steps or said_after_calls(run):
+        return latest_answer(run)
+    results = [result.text for result in run.record.steps[-1].tool_results if result.status == "ok"]
+    return "\n".join(results) or latest_answer(run)
 
 
 def said_after_calls(run: Run[S]) -> bool:

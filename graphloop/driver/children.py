@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from ..conversation import latest_answer, said_after_calls
+from ..conversation import ended_answer
 from ..effects import StartRun
 from ..errors import MISTAKES, ConfigError, RunBusy
 from ..events import Answering, Cancelled, ChildEnded, EffectFailed, Event, Started
@@ -352,7 +352,7 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
     """Return the `ChildEnded` of an ended child run: its answer, or the reason for having none."""
     assert run.ending is not None, "a run that is over has an ending"
     reason, failure = run.ending.reason, run.ending.failure
-    answer = _answer_of(run, reason) if reason in WITH_ANSWER else ""
+    answer = ended_answer(run) if reason in WITH_ANSWER else ""
     if answer.strip():
         return ChildEnded(at, effect, answer, "ok", run.spent, reason)
     if failure is not None:
@@ -367,14 +367,6 @@ def child_ended(at: float, effect: int, run: Run[Any]) -> ChildEnded:
 def child_abandoned(at: float, effect: int, spent: Spent) -> ChildEnded:
     """Return the `ChildEnded` of a child run that its parent has abandoned."""
     return ChildEnded(at, effect, ABANDONED, "not_run", spent, EndReason.ABORTED)
-
-
-def _answer_of(run: Run[Any], reason: EndReason) -> str:
-    """Return the results of the tools that ended a run; without any, the model's last answer."""
-    if reason is not EndReason.COMPLETED or not run.record.steps or said_after_calls(run):
-        return latest_answer(run)
-    results = [result.text for result in run.record.steps[-1].tool_results if result.status == "ok"]
-    return "\n".join(results) or latest_answer(run)
 
 
 def _mistake_of(driver: ChildDriver, run: Run[Any]) -> Exception | None:

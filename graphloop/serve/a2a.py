@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, cast, final
 from urllib.parse import urlsplit
 
@@ -24,6 +24,7 @@ from a2a.helpers import (
 )
 from a2a.server.agent_execution import RequestContext, SimpleRequestContextBuilder
 from a2a.server.context import ServerCallContext
+from a2a.server.events import Event
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
 from a2a.server.routes.common import ServerCallContextBuilder
@@ -38,7 +39,9 @@ from a2a.types import (
     InternalError,
     InvalidParamsError,
     SendMessageRequest,
+    SubscribeToTaskRequest,
     Task,
+    TaskNotCancelableError,
     TaskState,
     UnsupportedOperationError,
 )
@@ -69,7 +72,7 @@ BODY_BYTES_MAX: Final = 4 * 1024 * 1024
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
-def a2a_app(
+def a2a_app(  # noqa: PLR0913 - the options of a server
     agent: Agent[Any, Any],
     url: str,
     *,
@@ -77,6 +80,7 @@ def a2a_app(
     secret: str | bytes | None = None,
     caller: Callable[[Mapping[str, str]], str] = by_authorization,
     deps: Callable[[str], object] | None = None,
+    description: str = "",
 ) -> Starlette:
     """Return an ASGI application that serves an agent to clients of the A2A protocol.
 
@@ -93,22 +97,23 @@ def a2a_app(
         agent: the agent.
         url: where clients reach this application. At a loopback address, requests for another
             host are refused (400), so that no web page reaches the server.
-        store: where parked runs wait, in place of the agent's own store: a `Store`, or its path;
-            by default the memory of this process.
+        store: where parked runs wait, in place of the agent's own store: a `Store`, or its path.
+            The default is the agent's own store, or else the memory of this process.
         secret: signs the ids of tasks. Processes that share a store need the same one; by default
             it is random, and tasks do not survive the process.
         caller: returns the caller's name from the headers of a request. A task belongs to its
             caller; for another caller it does not exist. Authenticate callers before this
             application: it only tells them apart.
         deps: returns the `deps` of a run by its id, for an agent with a `deps_type`.
+        description: what clients read of the agent, on its card.
 
     Raises:
         ConfigError: the secret is empty, or the store cannot be opened.
         GraphError: the agent's graph has a node that no topology file can represent.
     """
-    (runs, opened), claims = served_store(store), CallerClaims(secret)
+    (runs, opened), claims = served_store(store, [agent]), CallerClaims(secret)
     desk = Desk(agent.with_options(store=runs), runs, deps)
-    tasks, card = _Tasks(desk, claims), _make_card(agent, url)
+    tasks, card = _Tasks(desk, claims), _make_card(agent, url, description)
     handler = _Handler(
         desk,
         tasks,
@@ -140,11 +145,18 @@ def a2a_app(
     )
 
 
-def _make_card(agent: Agent[Any, Any], url: str) -> AgentCard:
+def _make_card(agent: Agent[Any, Any], url: str, description: str) -> AgentCard:
     own, _ = split_tools(agent.options.get("tools", ()))
+    description = description or f"Ask the agent {agent.name!r} to do a task."
+    # A card must have a skill: that of an agent without tools is to answer.
+    answers = AgentSkill(id="answer", name=agent.name, description=description, tags=["agent"])
+    skills = [
+        AgentSkill(id=one.name, name=one.name, description=one.description, tags=["tool"])
+        for one in Toolbox(own).specs
+    ]
     return AgentCard(
         name=agent.name,
-        description=f"Ask the agent {agent.name!r} to do a task.",
+        description=description,
         version=agent.revision,
         supported_interfaces=[
             AgentInterface(url=url, protocol_binding="JSONRPC", protocol_version="1.0")
@@ -152,10 +164,7 @@ def _make_card(agent: Agent[Any, Any], url: str) -> AgentCard:
         capabilities=AgentCapabilities(streaming=True),
         default_input_modes=["text/plain", "application/json"],
         default_output_modes=["text/plain", "application/json"],
-        skills=[
-            AgentSkill(id=one.name, name=one.name, description=one.description, tags=["tool"])
-            for one in Toolbox(own).specs
-        ],
+        skills=skills or [answers],
     )
 
 
@@ -206,6 +215,7 @@ class _Tasks(InMemoryTaskStore):
                 Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(text)])
             )
         await super().save(task, context)
+        self._desk.unsaved.discard(task.id)
         self._at_rest.pop(task.id, None)
         if task.status.state not in UNDER_WAY:
             self._at_rest[task.id] = context
@@ -217,8 +227,23 @@ class _Tasks(InMemoryTaskStore):
         """Return a task of this caller; None for any other task."""
         if not self._claims.owns(context.user.user_name, task_id):
             return None
-        found = await super().get(task_id, context)
-        return await self._desk.kept(task_id) if found is None else found
+        found = await self.own(task_id, context)
+        if found is not None and found.status.state != TaskState.TASK_STATE_INPUT_REQUIRED:
+            return found
+        context_id = self._claims.context_of(task_id) or task_id
+        return await self._desk.kept(task_id, context_id, found)
+
+    async def is_elsewhere(self, task_id: str, context: ServerCallContext) -> bool:
+        """Whether another process drives the run of a task."""
+        own = await self.own(task_id, context)
+        if own is not None and own.status.state in UNDER_WAY:
+            return False
+        task = await self.get(task_id, context)
+        return task is not None and task.status.state in UNDER_WAY
+
+    async def own(self, task_id: str, context: ServerCallContext) -> Task | None:
+        """Return a task as the memory of this process has it."""
+        return await super().get(task_id, context)
 
 
 @final
@@ -240,22 +265,34 @@ class _Builder(SimpleRequestContextBuilder):
         """Return the context of a message.
 
         Raises:
-            InvalidParamsError: the message of a new task is no text.
+            InvalidParamsError: the message of a new task has no words or names a URL, or the
+                context is too long.
             UnsupportedOperationError: the task waits for no answer.
         """
         assert params is not None, "only messages have a context"
         if task_id is None:
             parts = params.message.parts
             words = get_message_text(params.message).strip()
-            if not words or not all(part.HasField("text") for part in parts):
-                raise InvalidParamsError("expected a message of text parts.")
-            task_id = params.message.task_id = self._claims.new_run(context.user.user_name)
+            if not words or any(part.HasField("url") for part in parts):
+                raise InvalidParamsError(
+                    "`parts`: expected a text, and data or files beside it, found no words or a "
+                    "URL. Fix: say the task in words; send a file as bytes, since no URL is loaded."
+                )
+            try:
+                made = self._claims.new_run(context.user.user_name, context_id or "")
+            except ValueError as error:
+                raise InvalidParamsError(
+                    f"`contextId`: {error}. Fix: send a shorter one."
+                ) from None
+            task_id = params.message.task_id = made
             context_id = params.message.context_id = context_id or task_id
         else:
             known = await self._tasks.get(task_id, context)
             assert known is not None, "the handler has found it"
             if known.status.state != TaskState.TASK_STATE_INPUT_REQUIRED:
-                raise UnsupportedOperationError("the task waits for no answer.")
+                raise UnsupportedOperationError(
+                    "the task waits for no answer. Fix: start another, without a task id."
+                )
             context_id = params.message.context_id = known.context_id
         return await super().build(context, params, task_id, context_id, task)
 
@@ -266,10 +303,36 @@ class _Handler(DefaultRequestHandler):
 
     agent_executor: Desk
 
+    @property
+    def _tasks(self) -> _Tasks:
+        return cast("_Tasks", self.task_store)
+
+    async def on_subscribe_to_task(
+        self, params: SubscribeToTaskRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of a task that this process drives.
+
+        Raises:
+            UnsupportedOperationError: another process drives the run.
+        """
+        if await self._tasks.is_elsewhere(params.id, context):
+            raise UnsupportedOperationError("another process works on the task. Fix: poll it.")
+        # The SDK's decorators hide the type of the method.
+        found = super().on_subscribe_to_task(params, context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        async with aclosing(cast("AsyncGenerator[Event, None]", found)) as events:
+            async for event in events:
+                yield event
+
     async def on_cancel_task(
         self, params: CancelTaskRequest, context: ServerCallContext
     ) -> Task | None:
-        """Cancel a task, and abort its run."""
+        """Cancel a task, and abort its run.
+
+        Raises:
+            TaskNotCancelableError: another process drives the run.
+        """
+        if await self._tasks.is_elsewhere(params.id, context):
+            raise TaskNotCancelableError("another process of this server works on the task.")
         # The SDK's decorator hides the type of the method.
         found = await super().on_cancel_task(params, context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         task = cast("Task | None", found)

@@ -7,8 +7,9 @@ the arguments of its call.
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, cast, final
 
@@ -23,17 +24,22 @@ from a2a.helpers import (
 from a2a.server.agent_execution import AgentExecutor, RequestContext
 from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
-from a2a.types import Artifact, InternalError, Message, Part, Task, TaskState
+from a2a.types import InternalError, Message, Part, Task, TaskState
 
+from ..a2a import message_part
 from ..agent import Agent, RunResult, RunStream
+from ..conversation import ended_answer
+from ..effects import IN_WORDS
 from ..errors import GraphloopError, RunBusy, UnknownRun
+from ..media import MediaPart
 from ..parts import StepRetry, StepStart
 from ..policy import Approval, decline, digest
 from ..providers import TextDelta
 from ..questions import Pending
 from ..run import EndReason
-from ..stores import Store
-from .served import RequestRefused, decision_of, question_about
+from ..stores import Catalog, Store
+from ..values import TextPart
+from .served import WHOLE, RequestRefused, decision_of, ended_result, question_about
 
 __all__ = ["ANSWER", "Desk"]
 
@@ -41,8 +47,7 @@ LOG: Final = logging.getLogger("graphloop")
 ANSWER: Final = "answer"
 """The id and name of the artifact."""
 ENDINGS: Final = {
-    EndReason.COMPLETED: TaskState.TASK_STATE_COMPLETED,
-    EndReason.STOP_CONDITION: TaskState.TASK_STATE_COMPLETED,
+    **dict.fromkeys(WHOLE, TaskState.TASK_STATE_COMPLETED),
     EndReason.ABORTED: TaskState.TASK_STATE_CANCELED,
 }
 """The states of tasks by the end of their runs; any other end is a failure."""
@@ -50,12 +55,17 @@ ENDINGS: Final = {
 
 @final
 class Desk(AgentExecutor):
-    """Drives the runs of an agent, and tells their tasks what becomes of them."""
+    """Drives the runs of an agent, and tells their tasks what becomes of them.
+
+    Attributes:
+        unsaved: the new tasks that memory does not have yet, whose runs may be ahead of them.
+    """
 
     def __init__(
         self, agent: Agent[Any, Any], store: Store, deps: Callable[[str], object] | None
     ) -> None:
         self._agent, self._store, self._deps = agent, store, deps
+        self.unsaved: set[str] = set()
         self._live: dict[str, tuple[RunStream[Any], asyncio.Task[None]]] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -69,11 +79,13 @@ class Desk(AgentExecutor):
         run_id = message.task_id
         updater = TaskUpdater(event_queue, run_id, message.context_id)
         if context.current_task is None:
+            self.unsaved.add(run_id)
             await event_queue.enqueue_event(_new_task(message))
         try:
             stream = await self._open_stream(run_id, message, new=context.current_task is None)
         except RequestRefused as error:
-            await _ask_client(updater, await self.waiting(run_id), str(error))
+            asked = await self.waiting(run_id)
+            await _ask_client(updater, asked, str(error), message.message_id)
             return
         except Exception as error:  # noqa: BLE001 - `deps` is the user's, and may raise any
             await _tell_failure(updater, error)
@@ -101,20 +113,15 @@ class Desk(AgentExecutor):
             Whether the run was parked, so that no task here has told its end.
 
         Raises:
-            InternalError: the run could not be read or resumed.
+            InternalError: the run could not be read or ended.
         """
         if (live := self._live.get(run_id)) is not None:
             live[0].abort("the client cancelled the task")
             await asyncio.wait([live[1]])
         if not await self.waiting(run_id):
             return False
-        try:
-            stream = self._resume_stream(run_id, {})
-        except Exception as error:
-            LOG.exception("a served run could not be aborted: %s", run_id)
-            raise InternalError(type(error).__name__) from None
-        stream.abort("the client cancelled the task")
-        await stream.consume()
+        with _hide_store_errors(run_id):
+            await self._agent.runs(self._store).cancel(run_id, "the client cancelled the task")
         return True
 
     async def settled(self) -> None:
@@ -132,42 +139,65 @@ class Desk(AgentExecutor):
             return await self._agent.runs(self._store).waiting(run_id)
         return ()
 
-    async def kept(self, run_id: str) -> Task | None:
-        """Return the task of a run that the store has, if the run has ended or waits for answers.
+    async def kept(self, run_id: str, context_id: str, known: Task | None) -> Task | None:
+        """Return a task as the store has its run, which another process may drive.
+
+        Args:
+            run_id: the id of both.
+            context_id: the context of a task that this process does not know.
+            known: the task as this process knows it, with its history; None if it does not.
+
+        Returns:
+            `known` if the store has no more to tell.
 
         Raises:
             InternalError: the store could not read the run.
         """
+        if run_id in self._live or run_id in self.unsaved:
+            return known
+        task = Task(id=run_id, context_id=context_id)
+        if known is not None:
+            task.CopyFrom(known)
+            task.ClearField("status")
         if asked := await self.waiting(run_id):
-            task = new_task(run_id, run_id, TaskState.TASK_STATE_INPUT_REQUIRED)
-            task.status.message.CopyFrom(_asking_message(run_id, run_id, asked))
+            message = _asking_message(run_id, task.context_id, asked)
+            if known is not None and known.status.message.parts[-1:] == message.parts[-1:]:
+                return known  # Its message may also tell why an answer did not fit.
+            task.status.state = TaskState.TASK_STATE_INPUT_REQUIRED
+            task.status.message.CopyFrom(message)
             return task
-        run = None
+        result, drives = None, False
         with suppress(UnknownRun), _hide_store_errors(run_id):
-            run = await self._agent.runs(self._store).replay(run_id)
-        if run is None or not run.ended:
-            return None
-        result = RunResult[Any, Any](run, self._store)
-        answer = Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(result.text)])
-        artifacts = [answer] if result.text else []
-        state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
-        return new_task(run_id, run_id, state, artifacts=artifacts)
+            result = await ended_result(self._agent, self._store, run_id)
+            drives = result is None and await self._is_driven(run_id)
+        if result is not None:
+            task.status.state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
+            task.ClearField("artifacts")
+            if text := ended_answer(result.run):
+                task.artifacts.add(artifact_id=ANSWER, name=ANSWER).parts.add(text=text)
+            return task
+        if drives:
+            task.status.state = TaskState.TASK_STATE_WORKING
+            return task
+        return known
+
+    async def _is_driven(self, run_id: str) -> bool:
+        """Whether a live process drives a run, by the store's word."""
+        records = await self._store.overview(run_id) if isinstance(self._store, Catalog) else ()
+        return any(one.run_id == run_id and one.status == "running" for one in records)
 
     async def _open_stream(self, run_id: str, message: Message, *, new: bool) -> RunStream[Any]:
         """Return the stream of a new run, or of a parked run with the answers of a message."""
-        if not new:
-            return self._resume_stream(run_id, _decisions_in(await self.waiting(run_id), message))
-        return self._agent.stream(
-            get_message_text(message), run_id=run_id, **self._run_options(run_id)
-        )
+        options = self._run_options(run_id)
+        if new:
+            return self._agent.stream(_prompt_in(message), run_id=run_id, **options)
+        answers = _decisions_in(await self.waiting(run_id), message)
+        return self._agent.resume_stream(run_id, approvals=answers, **options)
 
     def _run_options(self, run_id: str) -> dict[str, Any]:
         if self._deps is None or "deps_type" not in self._agent.options:
             return {}
         return {"deps": self._deps(run_id)}
-
-    def _resume_stream(self, run_id: str, answers: Mapping[str, Approval]) -> RunStream[Any]:
-        return self._agent.resume_stream(run_id, approvals=answers, **self._run_options(run_id))
 
     async def _drive_run(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
         """Drive a run until it ends or parks, and tell its task so."""
@@ -213,8 +243,9 @@ async def _send_text(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[
             case _:
                 pass
     result = await stream.result()
-    if result.text and result.text != said:
-        await _add_artifact(updater, result.text, append=False)
+    text = ended_answer(result.run)
+    if text and text != said:
+        await _add_artifact(updater, text, append=False)
     return result
 
 
@@ -233,10 +264,14 @@ async def _tell_end(updater: TaskUpdater, result: RunResult[Any]) -> None:
     await updater.update_status(state, why)
 
 
-async def _ask_client(updater: TaskUpdater, asked: Sequence[Pending], problem: str = "") -> None:
-    await updater.requires_input(
-        _asking_message(updater.task_id, updater.context_id, asked, problem)
-    )
+async def _ask_client(
+    updater: TaskUpdater, asked: Sequence[Pending], problem: str = "", answer_id: str = ""
+) -> None:
+    """Ask, or ask again because of a problem with the message of an id."""
+    message = _asking_message(updater.task_id, updater.context_id, asked, problem)
+    if problem:  # An id that was answered would say that the answer is still under way.
+        message.message_id = digest(f"{message.message_id}\0{problem}\0{answer_id}")
+    await updater.requires_input(message)
 
 
 def _asking_message(
@@ -255,10 +290,20 @@ def _question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
     for one in asked:
         if one.kind == "approval":
             words.append(question_about(one))
-            approvals.append({"key": one.key, "tool": one.name, "arguments": one.arguments})
+            takes = {"takes": one.parameters} if one.in_words else {}
+            approvals.append(
+                {"key": one.key, "tool": one.name, "arguments": one.arguments, **takes}
+            )
         else:
             words.append(f"{one.name} ({one.key}) waits for a result on the server.")
     return [new_text_part("\n".join(words)), new_data_part({"approvals": approvals})]
+
+
+def _prompt_in(message: Message) -> str | list[TextPart | MediaPart]:
+    """Return the question of a message: its text, or its parts if some are data or files."""
+    if all(part.HasField("text") for part in message.parts):
+        return get_message_text(message)
+    return [message_part(part) for part in message.parts]
 
 
 def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Approval]:
@@ -276,7 +321,8 @@ def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Appro
         raise RequestRefused(f"expected answers to {keys}, found {strange}.")
     if any(one.kind != "approval" for one in asked):
         raise RequestRefused("A call waits for a result on the server.")
-    words = get_message_text(message).strip() or "The client did not approve."
+    text = get_message_text(message).strip()
+    words = text or "The client did not approve."
     answers: dict[str, Approval] = {}
     for one in asked:
         answer = given.get(one.key)
@@ -284,6 +330,9 @@ def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Appro
             said = cast("dict[str, object]", answer)
             yes, reason, edit = said.get("approved"), said.get("reason"), said.get("edit")
             answers[one.key] = decision_of(one, yes, reason, edit)
+        elif one.parameters == IN_WORDS and one.in_words and not given:
+            said_so = json.dumps({"answer": words}, ensure_ascii=False)
+            answers[one.key] = decision_of(one, yes=bool(text), reason=None, edit=said_so)
         else:
             answers[one.key] = decline(words)
     return answers

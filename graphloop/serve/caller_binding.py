@@ -3,7 +3,8 @@
 A client of a server may be hostile. It holds two texts that it can change: a run's id, and the
 state that it sends back with its answers. Both end in a mac under the server's secret:
 
-    run id           <random>-<mac of random and caller>
+    run id           <random>-<mac of random and caller>, or
+                     <random>.<context of an A2A task>-<mac of both and caller>
     request state    an approval token for the open questions of one run, tool and caller
 
 A state that fits no longer, because its questions were answered, is refused like a forged one.
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import hmac
 import secrets
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable
 from typing import Final, final
 from uuid import uuid4
@@ -27,6 +29,8 @@ __all__ = ["CallerClaims"]
 ANSWERS: Final = "answers"
 """The key in a token of a request state; no tool call has such a key."""
 TAG_CHARS: Final = 32
+CONTEXT_BYTES_MAX: Final = 96
+"""The longest context that a run's id names; ids of runs have a largest length."""
 
 
 @final
@@ -43,15 +47,28 @@ class CallerClaims:
     def __init__(self, secret: str | bytes | None) -> None:
         self._secret = secret_of(secret) or secrets.token_bytes(32)
 
-    def new_run(self, caller: str) -> str:
-        """Return the id of a new run of a caller."""
-        name = uuid4().hex
+    def new_run(self, caller: str, context: str = "") -> str:
+        """Return the id of a new run of a caller, which names a context if one is given.
+
+        Raises:
+            ValueError: the context has more than `CONTEXT_BYTES_MAX` bytes.
+        """
+        name, told = uuid4().hex, context.encode()
+        if len(told) > CONTEXT_BYTES_MAX:
+            raise ValueError(f"expected at most {CONTEXT_BYTES_MAX} bytes, found {len(told)}")
+        if told:
+            name = f"{name}.{urlsafe_b64encode(told).decode().rstrip('=')}"
         return f"{name}-{self._tag_of(name, caller)}"
 
     def owns(self, caller: str, run_id: str) -> bool:
         """Whether a run's id was made for this caller."""
-        name, _, tag = run_id.partition("-")
-        return hmac.compare_digest(tag.encode(), self._tag_of(name, caller).encode())
+        name, _, tag = run_id.rpartition("-")
+        return run_id.isascii() and hmac.compare_digest(tag, self._tag_of(name, caller))
+
+    def context_of(self, run_id: str) -> str:
+        """Return the context that a run's id names, which a caller owns; empty for none."""
+        told = run_id.rpartition("-")[0].partition(".")[2]
+        return urlsafe_b64decode(told + "=" * (-len(told) % 4)).decode()
 
     def state(self, caller: str, tool: str, run_id: str, asked: Iterable[Pending]) -> str:
         """Return the state that a client sends back with its answers."""

@@ -15,71 +15,45 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Final, TypeAlias, final
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar, final
 
 import mcp_types as types
-import uvicorn
 from mcp.server import Server
-from mcp.server.stdio import stdio_server
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from msgspec import Struct
 from starlette.applications import Starlette
 
 from ..agent import Agent, RunResult, RunStream, StoreInput
-from ..errors import ConfigError, GraphloopError, RunBusy, nearest
+from ..conversation import ended_answer
+from ..errors import ConfigError, RunBusy, UnknownRun, nearest, not_among
 from ..parts import Part, StepStart, ToolState
+from ..policy import Approval
 from ..questions import Pending
-from ..stores import Catalog
+from ..stores import Catalog, MemoryStore
 from ..tools import legal_name
 from .caller_binding import CallerClaims
+from .mcp_listening import closing_app, serve_http, serve_stdio
+from .mcp_tools import (
+    RUN_STATUS,
+    STATUS,
+    ToolAnswer,
+    end_result,
+    error_result,
+    text_argument,
+    tool_result,
+    tools_of_agents,
+)
 from .questions import Context, approval_of, elicited, form_of, request_headers
-from .served import RequestRefused, by_authorization, served_store
+from .served import RequestRefused, by_authorization, ended_result, served_store
 
 __all__ = ["McpServer"]
 
-ToolAnswer: TypeAlias = types.CallToolResult | types.InputRequiredResult
+T = TypeVar("T")
 
 LOG: Final = logging.getLogger("graphloop")
-STATUS: Final = "run_status"
 ROUNDS_MAX: Final = 100
 """How often one call may ask its client; a run that asks more often stays parked."""
-ASKS: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"prompt": {"type": "string", "description": "The task, in words."}},
-    "required": ["prompt"],
-    "additionalProperties": False,
-}
-ENDED: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "text": {"type": "string"},
-        "end_reason": {"type": "string"},
-        "run_id": {"type": "string"},
-    },
-    "required": ["text", "end_reason", "run_id"],
-}
-OF_RUN: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {"run_id": {"type": "string"}},
-    "required": ["run_id"],
-    "additionalProperties": False,
-}
-STANDS: Final[dict[str, Any]] = {
-    "type": "object",
-    "properties": {
-        "run_id": {"type": "string"},
-        "status": {"type": "string"},
-        "waits_for": {"type": "array", "items": {"type": "string"}},
-    },
-    "required": ["run_id", "status", "waits_for"],
-}
-RUN_STATUS: Final = types.Tool(
-    name=STATUS,
-    description="Tell whether a run is over, and what it waits for.",
-    input_schema=OF_RUN,
-    output_schema=STANDS,
-)
 
 
 @final
@@ -97,8 +71,8 @@ class McpServer:
         agents: the agents, each with a name of its own.
         descriptions: what a client's model reads of each agent, by its tool's name: the agent's
             name, with underscores in place of characters that tool names may not have.
-        store: where parked runs wait, in place of the agents' own stores: a `Store`, or its path;
-            by default the memory of this process.
+        store: where parked runs wait, in place of the agents' own store: a `Store`, or its path.
+            The default is the agents' own store, or else the memory of this process.
         secret: signs run ids and request states. Processes that share a store need the same one;
             by default it is random, and answers do not survive the process.
         caller: returns the caller's name from the headers of an HTTP request. A run belongs to its
@@ -107,7 +81,8 @@ class McpServer:
         deps: returns the `deps` of a run by its id, for agents with a `deps_type`.
 
     Raises:
-        ConfigError: there is no agent, or two of them have one name.
+        ConfigError: there is no agent, two of them have one name, they have different stores, or a
+            description is of no agent.
     """
 
     def __init__(
@@ -120,7 +95,8 @@ class McpServer:
         caller: Callable[[Mapping[str, str]], str] = by_authorization,
         deps: Callable[[str], object] | None = None,
     ) -> None:
-        self._store, self._opened = served_store(store)
+        agents = tuple(agents)
+        self._store, self._opened = served_store(store, agents)
         self._claims = CallerClaims(secret)
         self._caller = caller
         self._deps = deps
@@ -136,9 +112,17 @@ class McpServer:
             self._agents[name] = agent.with_options(store=self._store)
         if not self._agents:
             raise ConfigError("an MCP server: expected at least one agent, found none.")
-        self._tools = [*_tools_of_agents(self._agents, descriptions or {}), RUN_STATUS]
+        if strange := [name for name in descriptions or {} if name not in self._agents]:
+            raise ConfigError(
+                f"`descriptions`: expected names of tools ({', '.join(self._agents)}), found "
+                f"{not_among(strange, self._agents)}"
+            )
+        self._tools = [*tools_of_agents(self._agents, descriptions or {}), RUN_STATUS]
         self._server: Server[dict[str, Any]] = Server(
-            next(iter(self._agents)), on_list_tools=self._list, on_call_tool=self._call
+            next(iter(self._agents)),
+            version=agents[0].revision,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
         )
 
     def __repr__(self) -> str:
@@ -155,28 +139,32 @@ class McpServer:
         The standard output belongs to the protocol: what a tool prints goes to standard error.
         """
         try:
-            async with stdio_server() as (reading, writing):
-                options = self._server.create_initialization_options()
-                await self._server.run(reading, writing, options)
+            await serve_stdio(self._server)
         finally:
             await self.aclose()
 
-    async def http(self, port: int) -> None:
-        """Serve `http://127.0.0.1:PORT/mcp`, to this machine only, until it is interrupted."""
-        config = uvicorn.Config(self.app(), host="127.0.0.1", port=port, log_level="warning")
-        try:
-            await uvicorn.Server(config).serve()
-        finally:
-            await self.aclose()
+    async def http(self, port: int, *, told: Callable[[str], object] | None = None) -> None:
+        """Serve `http://127.0.0.1:PORT/mcp`, to this machine only, until it is interrupted.
+
+        Calls under way are then aborted, unless they end within a second.
+
+        Args:
+            port: the port; 0 for a free one.
+            told: is called with the address once clients can connect.
+
+        Raises:
+            ConfigError: the port cannot be had.
+        """
+        await serve_http(self.app(), port, told)
 
     def app(self, *, host: str = "127.0.0.1") -> Starlette:
-        """Return the ASGI application, which serves the path `/mcp`.
+        """Return the ASGI application, which serves the path `/mcp`, and ends as `aclose` does.
 
         Args:
             host: the host that the application is served at. At a loopback address, requests for
                 another host are refused (421), so that no web page reaches the server.
         """
-        return self._server.streamable_http_app(host=host)
+        return closing_app(self._server.streamable_http_app(host=host), self.aclose)
 
     async def aclose(self) -> None:
         """Wait until no run is under way, and close the store if this object opened it."""
@@ -196,9 +184,11 @@ class McpServer:
         try:
             return await self._answer_request(context, params)
         except RequestRefused as error:
-            return _call_result(str(error), None)
-        except RunBusy:
-            return _call_result("this run is being driven already. Fix: ask for its status.", None)
+            return error_result(str(error))
+        except Exception as error:
+            # The user's functions may raise any error, with words for the operator only.
+            LOG.exception("a call of an MCP server failed")
+            return error_result(f"the call failed: {type(error).__name__}.")
 
     async def _answer_request(
         self, context: Context, params: types.CallToolRequestParams
@@ -206,21 +196,23 @@ class McpServer:
         arguments = params.arguments or {}
         request = _Request(context, self._caller(request_headers(context)), params.name)
         if params.name == STATUS:
-            return await self._status_result(request.caller, _text_argument(arguments, "run_id"))
+            return await self._status_result(request.caller, text_argument(arguments, "run_id"))
         agent = self._agents.get(params.name)
         if agent is None:
             known = (*self._agents, STATUS)
             raise RequestRefused(f"no tool {params.name!r}.{nearest(params.name, known)}")
         if params.request_state is None:
             prompt, run_id = (
-                _text_argument(arguments, "prompt"),
+                text_argument(arguments, "prompt"),
                 self._claims.new_run(request.caller),
             )
             stream = agent.stream(prompt, run_id=run_id, **self._run_options(agent, run_id))
         else:
             asked = await self._waiting_run(request, agent, params.request_state)
             run_id, given = asked[0], params.input_responses or {}
-            answers = {one.key: approval_of(one, given.get(one.key)) for one in asked[1]}
+            answers, problems = _decisions_in(asked[1], given)
+            if problems:
+                return self._asking(request, run_id, asked[1], problems)
             stream = agent.resume_stream(
                 run_id, approvals=answers, **self._run_options(agent, run_id)
             )
@@ -239,28 +231,57 @@ class McpServer:
             result = await self._drive_run(request.context, run_id, stream)
             asked = result.pending
             if not asked:
-                return _call_result(
-                    result.text,
-                    {"text": result.text, "end_reason": result.end_reason, "run_id": run_id},
-                )
+                return end_result(result)
             answers = None
             if all(one.kind == "approval" for one in asked):
                 if request.context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-                    state = self._claims.state(request.caller, request.tool, run_id, asked)
-                    return types.InputRequiredResult(
-                        input_requests={one.key: form_of(one) for one in asked}, request_state=state
-                    )
-                answers = await elicited(request.context, asked)
+                    return self._asking(request, run_id, asked, {})
+                answers = await self._elicit(request.context, agent, run_id, asked)
             if answers is None:
-                names = ", ".join(f"{one.name} ({one.key})" for one in asked)
-                raise RequestRefused(
-                    f"run {run_id} waits for {names}. Fix: graphloop approve {run_id} "
-                    f"{asked[0].key} --store STORE; then ask for its status."
-                )
+                raise RequestRefused(self._how_to_answer(run_id, asked))
             stream = agent.resume_stream(
                 run_id, approvals=answers, **self._run_options(agent, run_id)
             )
         raise RequestRefused(f"run {run_id} has asked {ROUNDS_MAX} times, and waits.")
+
+    def _asking(
+        self, request: _Request, run_id: str, asked: Sequence[Pending], problems: Mapping[str, str]
+    ) -> types.InputRequiredResult:
+        """Return the questions of a run, with what does not fit in the last answers."""
+        return types.InputRequiredResult(
+            input_requests={one.key: form_of(one, problems.get(one.key, "")) for one in asked},
+            request_state=self._claims.state(request.caller, request.tool, run_id, asked),
+        )
+
+    async def _elicit(
+        self, context: Context, agent: Agent[Any, Any], run_id: str, asked: Sequence[Pending]
+    ) -> Mapping[str, bool | Approval] | None:
+        """Ask the client's user; a request that its client cancels meanwhile ends the run."""
+        try:
+            return await elicited(context, asked)
+        except asyncio.CancelledError:
+            reason = "the client cancelled the request"
+            self._start_task(agent.runs(self._store).cancel(run_id, reason))
+            raise
+
+    def _how_to_answer(self, run_id: str, asked: Sequence[Pending]) -> str:
+        """Return what a client reads that cannot be asked itself."""
+        names = ", ".join(f"{one.name} ({one.key})" for one in asked)
+        if isinstance(self._store, MemoryStore):
+            fix = "a client with elicitation; or a server with a store, for `graphloop approve`"
+            return f"run {run_id} waits for {names}. Fix: {fix}."
+        return (
+            f"run {run_id} waits for {names}. Fix: an operator answers it by graphloop approve "
+            f"{run_id} {asked[0].key} --store STORE, and finishes it by graphloop resume; then ask "
+            "for its status."
+        )
+
+    def _start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Start a task that the end of this server waits for."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return task
 
     async def _drive_run(
         self, context: Context, run_id: str, stream: RunStream[Any]
@@ -270,17 +291,17 @@ class McpServer:
         The run has a task of its own, which the cancellation of the request does not reach: so the
         run's calls get their results, and its journal has its end.
         """
-        task = asyncio.create_task(_report_progress(context, stream))
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        task = self._start_task(_report_progress(context, stream))
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             stream.abort("the client cancelled the request")
             raise
         except RunBusy:
-            raise
-        except (GraphloopError, OSError) as error:
+            raise RequestRefused(
+                f"run {run_id} is being driven already. Fix: ask for its status."
+            ) from None
+        except Exception as error:
             # The message may hold what only the operator may read.
             LOG.exception("a served run failed: %s", run_id)
             raise RequestRefused(f"run {run_id} failed: {type(error).__name__}.") from error
@@ -297,7 +318,7 @@ class McpServer:
             )
         try:
             asked = await agent.runs(self._store).waiting(run_id)
-        except GraphloopError as error:
+        except UnknownRun as error:
             raise RequestRefused(
                 "`request_state`: expected a run that waits, found none. Fix: call the tool again."
             ) from error
@@ -315,8 +336,14 @@ class McpServer:
         if record is None:
             raise RequestRefused(f"no run {run_id!r} of this caller.")
         asked = [ask.name for ask in record.asks]
+        data: dict[str, Any] = {"run_id": run_id, "status": record.status, "waits_for": asked}
         said = f"{record.status}, waits for {', '.join(asked)}" if asked else record.status
-        return _call_result(said, {"run_id": run_id, "status": record.status, "waits_for": asked})
+        agent = self._agents.get(legal_name(record.graph))
+        ended = await ended_result(agent, self._store, run_id) if agent is not None else None
+        if ended is not None:
+            data |= {"text": ended_answer(ended.run), "end_reason": ended.end_reason}
+            said = f"{said}: {data['text']}"
+        return tool_result(said, data)
 
 
 class _Request(Struct, frozen=True):
@@ -347,24 +374,15 @@ def _progress_text(part: Part) -> str | None:
             return None
 
 
-def _tools_of_agents(
-    agents: Iterable[str], descriptions: Mapping[str, str]
-) -> Iterator[types.Tool]:
-    for name in agents:
-        text = descriptions.get(name, f"Ask the agent {name!r} to do a task.")
-        yield types.Tool(name=name, description=text, input_schema=ASKS, output_schema=ENDED)
-
-
-def _call_result(text: str, data: dict[str, Any] | None) -> types.CallToolResult:
-    """Return a result with structured data, or an error."""
-    content: list[types.ContentBlock] = [types.TextContent(text=text)]
-    return types.CallToolResult(content=content, structured_content=data, is_error=data is None)
-
-
-def _text_argument(arguments: Mapping[str, object], name: str) -> str:
-    value = arguments.get(name)
-    if not isinstance(value, str) or not value.strip() or len(arguments) > 1:
-        raise RequestRefused(
-            f"expected one argument, the text `{name}`, found {sorted(arguments)}."
-        )
-    return value
+def _decisions_in(
+    asked: Iterable[Pending], given: Mapping[str, object]
+) -> tuple[dict[str, Approval], dict[str, str]]:
+    """Return the decisions in a client's answers, and what does not fit; both by their keys."""
+    answers: dict[str, Approval] = {}
+    problems: dict[str, str] = {}
+    for one in asked:
+        try:
+            answers[one.key] = approval_of(one, given.get(one.key))
+        except RequestRefused as error:
+            problems[one.key] = str(error)
+    return answers, problems

@@ -6,15 +6,17 @@ A form has plain fields only, so edited arguments travel as JSON text.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
 import mcp_types as types
 from mcp.server import ServerRequestContext
+from mcp.shared.exceptions import MCPError
 
 from ..policy import Approval, decline
 from ..questions import Pending
-from .served import decision_of, question_about
+from .served import RequestRefused, decision_of, question_about
 
 __all__ = ["Context", "approval_of", "elicited", "form_of", "request_headers"]
 
@@ -32,6 +34,12 @@ QUESTION: Final[types.ElicitRequestedSchema] = {
     },
     "required": ["approve"],
 }
+PLAIN: Final = ("string", "number", "integer", "boolean")
+"""The types of a form's fields."""
+NESTED: Final = "json"
+"""The field of an answer that has other types than a form may have."""
+FORMS_MAX: Final = 3
+"""How often a user sees the form about one call; edits that never fit deny the call."""
 
 
 async def elicited(context: Context, asked: Iterable[Pending]) -> dict[str, bool | Approval] | None:
@@ -39,37 +47,83 @@ async def elicited(context: Context, asked: Iterable[Pending]) -> dict[str, bool
 
     Returns:
         The answers by the calls' keys; None if the client has no way to ask its user.
-
-    Raises:
-        RequestRefused: edited arguments do not fit the tool.
     """
     capabilities = context.session.client_capabilities
     if capabilities is None or capabilities.elicitation is None:
         return None
-    answers: dict[str, bool | Approval] = {}
-    for one in asked:
-        answer = await context.session.elicit_form(
-            question_about(one), QUESTION, related_request_id=context.request_id
-        )
-        answers[one.key] = approval_of(one, answer)
-    return answers
+    return {one.key: await _ask_user(context, one) for one in asked}
 
 
-def form_of(asked: Pending) -> types.ElicitRequest:
-    """Return the request that shows a client's user the form about a call."""
-    form = types.ElicitRequestFormParams(message=question_about(asked), requested_schema=QUESTION)
+async def _ask_user(context: Context, asked: Pending) -> Approval:
+    """Ask about a call, and once more about each edit that does not fit."""
+    problem = ""
+    for _ in range(FORMS_MAX):
+        try:
+            answer: object = await context.session.elicit_form(
+                _form_text(asked, problem),
+                _form_fields(asked),
+                related_request_id=context.request_id,
+            )
+        except MCPError:
+            answer = None  # The client failed to ask.
+        try:
+            return approval_of(asked, answer)
+        except RequestRefused as error:
+            problem = str(error)
+    return decline(problem)
+
+
+def form_of(asked: Pending, problem: str = "") -> types.ElicitRequest:
+    """Return the request that shows a client's user the form about a call.
+
+    Args:
+        asked: the call.
+        problem: why the last answer does not fit, if the form is shown again.
+    """
+    form = types.ElicitRequestFormParams(
+        message=_form_text(asked, problem), requested_schema=_form_fields(asked)
+    )
     return types.ElicitRequest(params=form)
+
+
+def _form_text(asked: Pending, problem: str) -> str:
+    return f"{problem}\n{question_about(asked)}".lstrip()
+
+
+def _form_fields(asked: Pending) -> types.ElicitRequestedSchema:
+    """Return the fields of a form: those of a question's answer, else those of a decision."""
+    if not asked.in_words:
+        return QUESTION
+    takes: dict[str, Any] = json.loads(asked.parameters)
+    known: dict[str, object] = takes.get("properties", {})
+    fields = {
+        name: cast("dict[str, Any]", field)
+        for name, field in known.items()
+        if name != "question" and isinstance(field, dict)
+    }
+    if len(fields) + ("question" in known) == len(known) and all(
+        field.get("type") in PLAIN for field in fields.values()
+    ):
+        needed = [name for name in takes.get("required", []) if name in fields]
+        return {"type": "object", "properties": fields, "required": needed}
+    told = f"A JSON object that fits this schema: {asked.parameters}"
+    fields = {NESTED: {"type": "string", "description": told}}
+    return {"type": "object", "properties": fields, "required": [NESTED]}
 
 
 def approval_of(asked: Pending, answer: object) -> Approval:
     """Return the decision in a client's answer; all but a clear yes denies the call.
 
     Raises:
-        RequestRefused: edited arguments do not fit the tool, or the call may have run already.
+        RequestRefused: the answer or the edit does not fit, or the call may have run already.
     """
     if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
         return decline("The client's user did not approve.")
     content = answer.content or {}
+    if asked.in_words:
+        nested = NESTED in _form_fields(asked)["properties"]
+        said = content.get(NESTED) if nested else json.dumps(content, ensure_ascii=False)
+        return decision_of(asked, True, None, said)  # noqa: FBT003 - `yes` is what a client said
     return decision_of(asked, content.get("approve"), content.get("reason"), content.get("edit"))
 
 

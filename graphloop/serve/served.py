@@ -5,21 +5,30 @@ A server of each protocol reads its own messages; this module needs no protocol'
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any, Final
 
-from ..agent import StoreInput
+from ..agent import Agent, RunResult, StoreInput
+from ..errors import ConfigError
 from ..policy import AS_IT_WAS, Approval, approve, decline, digest
 from ..questions import Pending, unfit
+from ..run import EndReason
 from ..stores import Closes, MemoryStore, Store, open_store
 
 __all__ = [
+    "WHOLE",
     "RequestRefused",
     "by_authorization",
     "decision_of",
+    "ended_result",
     "question_about",
     "served_store",
 ]
+
+WHOLE: Final = {EndReason.COMPLETED, EndReason.STOP_CONDITION}
+"""The end reasons of a run whose answer is complete."""
 
 
 class RequestRefused(Exception):
@@ -31,24 +40,51 @@ def by_authorization(headers: Mapping[str, str]) -> str:
     return digest(headers.get("authorization", ""))
 
 
-def served_store(store: StoreInput | None) -> tuple[Store, Closes | None]:
+def served_store(
+    store: StoreInput | None, agents: Iterable[Agent[Any, Any]]
+) -> tuple[Store, Closes | None]:
     """Return the store of a server's runs, and the store that the server closes at its end.
 
-    Without a given store the runs are in the memory of this process. A store that the caller has
-    opened is the caller's to close.
+    Without a given store it is the store of the agents; without any, the memory of this process.
+    A store that the caller has opened is the caller's to close.
+
+    Raises:
+        ConfigError: the agents have different stores, or the store cannot be opened.
     """
     if store is None:
-        return MemoryStore(), None
+        own = [agent.options.get("store") for agent in agents]
+        given = [one for one in own if one is not None]
+        if any(one != given[0] for one in given):
+            raise ConfigError(
+                f"`store`: expected agents that share a store, found {given}. Fix: give the server "
+                "a store for all of them."
+            )
+        store = given[0] if given else MemoryStore()
     if not isinstance(store, str | Path):
         return store, None
     opened = open_store(store)
     return opened, opened if isinstance(opened, Closes) else None
 
 
+async def ended_result(
+    agent: Agent[Any, Any], store: Store, run_id: str
+) -> RunResult[Any, Any] | None:
+    """Return the result of a run that the store has; None if the run is not over.
+
+    Raises:
+        UnknownRun: there is no such run.
+    """
+    run = await agent.runs(store).replay(run_id)
+    return RunResult[Any, Any](run, store) if run.ended else None
+
+
 def question_about(asked: Pending) -> str:
-    """Return the question about a call, in words."""
+    """Return the question about a call, or of a call or a node, in words."""
+    asker = f"{asked.name} of {asked.server}" if asked.server else asked.name
+    if asked.in_words:
+        return f"{asker} asks: {json.loads(asked.arguments)['question']}"
     again = " It may have run already." if asked.unknown else ""
-    return f"May {asked.name} run with {asked.arguments}?{again}"
+    return f"May {asker} run with {asked.arguments}?{again}"
 
 
 def decision_of(asked: Pending, yes: object, reason: object, edit: object) -> Approval:
@@ -58,16 +94,19 @@ def decision_of(asked: Pending, yes: object, reason: object, edit: object) -> Ap
         asked: the call.
         yes: True approves; any other value denies.
         reason: a text that the model reads; any other value is no reason.
-        edit: arguments in place of the call's own, as JSON text; any other value is no edit.
+        edit: arguments in place of the call's own, as JSON text; any other value is no edit. Of a
+            question in words it is the answer.
 
     Raises:
-        RequestRefused: edited arguments do not fit the tool, or the call may have run already.
+        RequestRefused: the edit does not fit, or the call may have run already.
     """
     said = reason if isinstance(reason, str) else ""
     if yes is not True:
         return decline(said)
     if not isinstance(edit, str) or not edit.strip():
-        return approve(reason=said, token=asked.token)
+        if not asked.in_words:
+            return approve(reason=said, token=asked.token)
+        edit = "{}"
     problem = AS_IT_WAS if asked.unknown else unfit(asked.name, asked.parameters, edit)
     if problem is not None:
         raise RequestRefused(f"`edit` of {asked.key}: {problem}")

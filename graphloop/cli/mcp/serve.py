@@ -11,8 +11,8 @@ client's configuration:
 With --http, the server listens at http://127.0.0.1:PORT/mcp, and to this machine only.
 
 An approval that a tool needs is asked of the client's user. A run that waits for it is kept in
---store. GRAPHLOOP_SERVE_SECRET signs what the client sends back with an answer; set it if the
-answer may come to another process.
+--store, or else in the agent's own store. GRAPHLOOP_SERVE_SECRET signs what the client sends back
+with an answer; set it if the answer may come to another process.
 
 Python is executed. Exit status: 0 the client left, 2 wrong usage, 130 Ctrl-C.
 """
@@ -27,8 +27,9 @@ import typer
 
 from ... import serve
 from ...errors import ConfigError
+from ...tools import legal_name
 from ..errors import Status, tell_error
-from ..options import BaseUrl, Registers, StorePath, TargetArgument
+from ..options import BaseUrl, Registers, StorePath, TargetArgument, Text
 from ..run import ModelName, Script, agent_for
 
 __all__ = ["serve_command"]
@@ -37,7 +38,13 @@ SECRET = "GRAPHLOOP_SERVE_SECRET"  # noqa: S105 - the name of the variable
 
 Http: TypeAlias = Annotated[
     int | None,
-    typer.Option(metavar="PORT", min=0, max=65_535, help="Serve HTTP at this port."),
+    typer.Option(
+        metavar="PORT", min=0, max=65_535, help="Serve HTTP at this port; 0 is a free one."
+    ),
+]
+
+Description: TypeAlias = Annotated[
+    Text, typer.Option(metavar="TEXT", help="What a client's model reads of the agent.")
 ]
 
 
@@ -49,6 +56,7 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
     model: ModelName = None,
     script: Script = None,
     base_url: BaseUrl = None,
+    description: Description = None,
     registers: Registers = None,
 ) -> Status:
     """Serve until the client leaves, or Ctrl-C."""
@@ -63,14 +71,16 @@ def serve_command(  # noqa: PLR0913 - the options of a command are its parameter
             server = served(
                 [agent],
                 store=store,
+                descriptions={legal_name(agent.name): description} if description else None,
                 secret=os.environ.get(SECRET) or None,
                 deps=lambda _: deps.get("deps"),
             )
             if http is None:
                 await server.stdio()
             else:
-                tell_error(f"serving at http://127.0.0.1:{http}/mcp; Ctrl-C ends it")
-                await server.http(http)
+                await server.http(
+                    http, told=lambda url: tell_error(f"serving at {url}; Ctrl-C ends it")
+                )
 
     try:
         asyncio.run(work())

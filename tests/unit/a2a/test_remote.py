@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from a2a.helpers import new_data_part, new_message, new_task
+from a2a.types import Role, TaskState
 
 from graphloop import Agent, check
 from graphloop.a2a import remote
+from graphloop.a2a.task_questions import asked_by
 from graphloop.agent import RunResult
 from graphloop.effects import CallTool
 from graphloop.errors import ConfigError
@@ -24,7 +27,7 @@ from graphloop.testing import ScriptedModel
 from graphloop.tools import ToolContext, ToolProgress
 from graphloop.values import ToolResult
 from tests.remote_caller import caller
-from tests.served_desk import free_port, listening, module_process, started
+from tests.served_desk import IN_COLOUR, free_port, listening, module_process, started
 
 pytestmark = pytest.mark.deadline(60)
 
@@ -303,6 +306,52 @@ async def test_our_own_server_asks_for_approvals(tmp_path: Path) -> None:
     assert words(pending) == 'clerk asks: May pay run with {"amount": 5}?'
     assert contents(done) == ["Paid."]
     assert (tmp_path / "ledger").read_text() == "7\n"
+
+
+async def test_an_edit_that_does_not_fit_our_own_server_is_asked_again(tmp_path: Path) -> None:
+    """Each question is a new one, so neither side waits for what has been answered."""
+    store, wrong, right = str(tmp_path / "caller.db"), '{"sum": 7}', '{"amount": 7}'
+    with started(tmp_path, "a2a", "desk") as url:
+        result = await caller(store, url, "Pay.").generate("Go on.", run_id="r")
+        asked: list[str] = []
+        for edit in (wrong, wrong, right):
+            pending = the_question(result)
+            asked.append(words(pending))
+            answer = {pending.key: approve(edit={"edit": edit})}
+            result = await caller(store, url).resume("r", approvals=answer)
+
+    assert contents(result) == ["Paid."]
+    assert asked[1] == asked[2]
+    assert "amount" in asked[1].splitlines()[0]
+    assert asked[1].splitlines()[1] == asked[0]
+    assert (tmp_path / "ledger").read_text() == "7\n"
+
+
+async def test_a_question_of_our_own_server_has_its_own_form(tmp_path: Path) -> None:
+    """The question of a tool passes through two agents, and its answer back."""
+    store = str(tmp_path / "caller.db")
+    with started(tmp_path, "a2a", "painter") as url:
+        parked = await caller(store, url, "Paint.").generate("Go on.", run_id="r")
+        pending = the_question(parked)
+        red = {pending.key: approve(edit={"colour": "red"})}
+        done = await caller(store, url).resume("r", approvals=red)
+
+    assert "paint asks:" in words(pending)
+    assert "Which colour?" in words(pending)
+    assert pending.parameters == IN_COLOUR
+    assert contents(done) == ['painted {"colour":"red"}']
+
+
+@pytest.mark.parametrize("takes", ["", "5", "{", '{"properties": 5}', "[" * 9_999])
+def test_a_form_of_a_stranger_that_is_none_is_left_out(takes: str) -> None:
+    """The question is then one about a call, as of any other server."""
+    task = new_task("t", "c", TaskState.TASK_STATE_INPUT_REQUIRED)
+    asked = {"key": "k", "tool": "pay", "arguments": "{}", "takes": takes}
+    task.status.message.CopyFrom(
+        new_message([new_data_part({"approvals": [asked]})], role=Role.ROLE_AGENT)
+    )
+
+    assert str(asked_by("clerk", task)) == "clerk asks: May pay run with {}?"
 
 
 async def test_a_declined_approval_is_told_to_our_own_server(tmp_path: Path) -> None:

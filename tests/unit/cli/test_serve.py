@@ -14,14 +14,16 @@ WEATHER = str(ROOT / "examples/weather")
 
 async def test_a_client_that_starts_the_command_asks_the_agent() -> None:
     """The command is what a client has in its configuration."""
-    words = ["-m", "graphloop", "mcp", "serve", WEATHER]
+    words = ["-m", "graphloop", "mcp", "serve", WEATHER, "--description", "Knows the weather."]
     async with Client(
         StdioServerParameters(command=sys.executable, args=words, cwd=ROOT)
     ) as client:
-        names = [tool.name for tool in (await client.list_tools()).tools]
+        tools = (await client.list_tools()).tools
+        names = [tool.name for tool in tools]
         result = await client.call_tool(names[0], {"prompt": "What's the weather?"})
 
     assert names[1:] == ["run_status"]
+    assert tools[0].description == "Knows the weather."
     (said,) = result.content
     assert isinstance(said, TextContent)
     assert said.text == "NYC is 72°F and sunny; London is 55°F and rainy."

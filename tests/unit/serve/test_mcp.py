@@ -135,7 +135,7 @@ async def test_an_approved_call_runs_once(desk: Desk, transport: str, mode: str)
         "run_id": run_id,
     }
     assert desk.paid == ["5"]
-    assert said(status) == "done"
+    assert said(status) == "done: Paid."
     assert seen[0] == "1 step 1"
     assert any("pay: executing" in line for line in seen)
 
@@ -162,7 +162,7 @@ async def test_a_client_that_cannot_be_asked_reads_how_to_answer(desk: Desk) -> 
         result = await client.call_tool("desk", PAY)
 
     assert result.is_error
-    assert "Fix: graphloop approve" in said(result)
+    assert "graphloop approve" in said(result)
     assert desk.paid == []
 
 
@@ -284,6 +284,8 @@ def test_two_agents_need_two_names() -> None:
         McpServer([agent, agent])
     with pytest.raises(ConfigError, match="at least one agent"):
         McpServer([])
+    with pytest.raises(ConfigError, match="found 'dsk'"):
+        McpServer([agent], descriptions={"dsk": "Pays."})
 
 
 async def test_runs_have_deps_and_tools_have_descriptions(tmp_path: Path) -> None:
