@@ -106,6 +106,7 @@ def resolve(
         ConfigError: the label is unknown, the key is missing, or an option would have no effect.
         ScriptError: the script file cannot be read, or is not a valid script.
     """
+    _refuse_unknown_options(access)
     if not isinstance(model, str):
         _refuse_idle_options(access, "a ready provider has its own")
         return model
@@ -220,6 +221,16 @@ def check_settings(provider: Provider, settings: Settings) -> None:
 
 def _host_of(url: str) -> str | None:
     return urlsplit(url).hostname
+
+
+def _refuse_unknown_options(options: Iterable[str]) -> None:
+    known = Access.__optional_keys__
+    for name in options:
+        if name not in known:
+            raise ConfigError(
+                f"`{name}`: expected an option of a model ({', '.join(sorted(known))}), found "
+                f"another.{nearest(name, known)} Fix: name one of them."
+            )
 
 
 def _refuse_idle_options(options: Mapping[str, object], reason: str) -> None:
