@@ -129,7 +129,7 @@ class OpenAIChat:
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
-        return http_error(CHAT_WIRE, status, body)
+        return http_error(CHAT_WIRE, status, body, path=self.path)
 
 
 def _as_delta(message: object) -> object:

@@ -92,4 +92,4 @@ class OpenAIResponses:
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
-        return http_error(RESPONSES_WIRE, status, body)
+        return http_error(RESPONSES_WIRE, status, body, path=self.path)
