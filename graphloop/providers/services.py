@@ -206,7 +206,7 @@ SERVICES: Final[dict[str, Service]] = {
         "groq",
         max_tokens_field="max_completion_tokens",
     ),
-    # The API answers 422 to fields that it does not know.
+    # The API answers 422 to fields that it does not know, and 400 to call ids of other servers.
     "mistral": _compatible_service(
         "https://api.mistral.ai/v1",
         "MISTRAL_API_KEY",
@@ -215,6 +215,7 @@ SERVICES: Final[dict[str, Service]] = {
         max_tokens_field="max_tokens",
         seed_field="random_seed",
         asks_usage=False,
+        call_id="[a-zA-Z0-9]{9}",
         reasoning="never",
     ),
     "openrouter": _compatible_service(

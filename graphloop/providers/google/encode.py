@@ -24,8 +24,7 @@ from ...values import (
     ToolSpec,
     UserMessage,
 )
-from ..call_ids import CallIds
-from ..encoder import EncodedHistory, PrefixEncoder
+from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
 from ..tool_forms import ToolForms
 from ..wire_json import JsonObject, is_object, json_text, object_in, object_text
@@ -111,7 +110,7 @@ class _GoogleHistory(EncodedHistory):
                 self._append_parts("user", [part])
             case AssistantMessage():
                 self._append_parts("user", self._apart_parts())
-                call_ids = self._call_ids.of_turn(message, position)
+                call_ids = self._call_ids.of_turn(message)
                 signed = self._signed_calls
                 self._append_parts("model", model_parts(message, call_ids, signed_calls=signed))
             case _:

@@ -5,13 +5,22 @@ The encoding of a message depends on that message and on earlier messages, never
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, final
 
 from ...errors import ConfigError
-from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
-from ..encoder import EncodedHistory, PrefixEncoder
+from ...values import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    OutputSpec,
+    ToolChoice,
+    ToolResult,
+    ToolSpec,
+)
+from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
 from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms
@@ -22,9 +31,18 @@ from ..wire_json import (
     object_text,
     sent_name,
 )
-from .messages import CHAT_WIRE, Batch, encode_message
+from .messages import (
+    CHAT_WIRE,
+    media_of_result,
+    plain_message,
+    result_message,
+    turn_message,
+)
 
-__all__ = ["ChatFields", "chat_encoder", "tool_bytes"]
+__all__ = ["CALL_ID", "ChatFields", "chat_encoder", "tool_bytes"]
+
+CALL_ID: Final = ".+"
+"""Most servers accept every id of a call, except for an empty one."""
 
 TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat", fields={"strict": bool})
 """Chat completions have no tools of the server."""
@@ -47,12 +65,14 @@ class ChatFields(NamedTuple):
         seed: the field for `Settings.seed`.
         asks_usage: whether the request asks for a report of its usage; some servers refuse this.
         stream: whether the reply is streamed.
+        call_id: a regular expression for the ids of calls that the server accepts.
     """
 
     max_tokens: str
     seed: str = "seed"
     asks_usage: bool = True
     stream: bool = True
+    call_id: str = CALL_ID
 
 
 def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEncoder:
@@ -64,29 +84,41 @@ def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEnc
         reasoning: whether the model's reasoning may be sent back to the server.
     """
     head = partial(_head, model, names)
-    return PrefixEncoder(partial(_ChatHistory, reasoning=reasoning), head)
+    is_call_id = re.compile(names.call_id, re.DOTALL).fullmatch
+    return PrefixEncoder(partial(_ChatHistory, is_call_id, reasoning=reasoning), head)
 
 
 @final
 class _ChatHistory(EncodedHistory):
-    def __init__(self, *, reasoning: bool) -> None:
+    def __init__(self, is_call_id: Callable[[str], object], *, reasoning: bool) -> None:
         super().__init__()
         self._reasoning = reasoning
-        self._batch = Batch()
+        self._call_ids = CallIds(is_call_id)
+        # The media of the turn's results, which follow all its results.
+        self._apart: list[JsonObject] = []
 
     def add(self, position: int, message: Message) -> None:
-        self._batch, entries = encode_message(
-            self._batch, position, message, reasoning=self._reasoning
-        )
-        for entry in entries:
-            self.push(json_bytes(entry))
+        if isinstance(message, ToolResult):
+            call_id = self._call_ids.of_result(message, position)
+            self._apart += media_of_result(message, call_id)
+            self.push(json_bytes(result_message(message, call_id)))
+            return
+        if self._apart:
+            self.push(self._apart_message())
+            self._apart = []
+        if isinstance(message, AssistantMessage):
+            call_ids = self._call_ids.of_turn(message)
+            entry = turn_message(message, call_ids, reasoning=self._reasoning)
+        else:
+            entry = plain_message(message)
+        self.push(json_bytes(entry))
 
     def end(self, request: ModelRequest) -> bytes:
         del request
-        # Images of an unfinished batch of results are sent here but not stored as encoded: in the
-        # next request, the remaining results must come before the images.
-        waiting = b"".join(b"," + json_bytes(entry) for entry in self._batch.waiting())
-        return waiting + b"]}"
+        return (b"," + self._apart_message() if self._apart else b"") + b"]}"
+
+    def _apart_message(self) -> bytes:
+        return json_bytes({"role": "user", "content": self._apart})
 
 
 def _head(

@@ -19,7 +19,7 @@ from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from ..wire_json import is_list, is_object, json_bytes, parse_object
 from .decode import ChatDecoder
-from .encode import ChatFields, chat_encoder, tool_bytes
+from .encode import CALL_ID, ChatFields, chat_encoder, tool_bytes
 from .messages import CHAT_WIRE
 
 __all__ = ["CHAT_WORDS", "MaxTokensField", "OpenAIChat", "ReasoningReturn"]
@@ -80,6 +80,8 @@ class OpenAIChat:
             refuse it.
         seed_field: the request field for `Settings.seed`.
         asks_usage: whether requests ask for a report of their usage; some servers refuse this.
+        call_id: a regular expression for the ids of calls that the server accepts. A call with
+            another id, such as a call of another service, gets an id of its own.
         stream: whether requests ask for a stream; False for a server without streaming.
         finish_words: finish reasons that this server sends in addition to the known words.
     """
@@ -90,6 +92,7 @@ class OpenAIChat:
     reasoning: ReasoningReturn = "auto"
     seed_field: str = "seed"
     asks_usage: bool = True
+    call_id: str = CALL_ID
     stream: bool = True
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=CHAT_WIRE, init=False)
@@ -108,7 +111,7 @@ class OpenAIChat:
         reasons = _is_reasoning_model(self.model)
         by_name = "max_completion_tokens" if reasons else "max_tokens"
         limit = self.max_tokens_field or by_name
-        names = ChatFields(limit, self.seed_field, self.asks_usage, self.stream)
+        names = ChatFields(limit, self.seed_field, self.asks_usage, self.stream, self.call_id)
         return chat_encoder(self.model, names, reasoning=self.reasoning == "auto")
 
     def decoder(self) -> ChatDecoder:

@@ -25,8 +25,7 @@ from ...values import (
     ToolSpec,
     UserMessage,
 )
-from ..call_ids import CallIds
-from ..encoder import EncodedHistory, PrefixEncoder
+from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
 from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms
@@ -97,7 +96,7 @@ class _ResponsesHistory(EncodedHistory):
             case ToolResult():
                 items = [result_item(message, self._call_ids.of_result(message, position))]
             case AssistantMessage():
-                items = assistant_items(message, self._call_ids.of_turn(message, position))
+                items = assistant_items(message, self._call_ids.of_turn(message))
             case _:
                 assert_never(message)
         for item in items:

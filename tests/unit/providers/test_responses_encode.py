@@ -229,8 +229,8 @@ def test_results_answer_the_calls_before_them_in_order() -> None:
     sent = asked(GO, turn, *results)["input"][1:]
 
     assert [(item["type"], item["call_id"]) for item in sent] == [
-        *(("function_call", call_id) for call_id in ("c", "call_1_1", "call_1_2")),
-        *(("function_call_output", call_id) for call_id in ("c", "call_1_1", "call_1_2")),
+        *(("function_call", call_id) for call_id in ("c", "call00001", "call00002")),
+        *(("function_call_output", call_id) for call_id in ("c", "call00001", "call00002")),
     ]
     assert sent[2]["arguments"] == "{}"
     with pytest.raises(ConfigError, match="after all 0 call"):
@@ -275,7 +275,7 @@ def test_the_items_of_a_reply_go_back_as_they_came(name: str) -> None:
         for part in item.get("content", ()):
             part.pop("logprobs", None)
     if name == "same call ids":
-        expected[1]["call_id"] = "call_1_1"
+        expected[1]["call_id"] = "call00001"
     if name == "bad arguments":
         expected[0]["arguments"] = "{}"
     assert sent == expected
