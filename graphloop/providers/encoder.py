@@ -210,9 +210,7 @@ def _is_bound(part: AssistantPart) -> bool:
     match part:
         case TextPart() | ToolCall() | MediaPart():
             return bool(part.extra)
-        case ReasoningPart():
-            return bool(part.signature or part.data or part.extra)
-        case OpaquePart():
+        case ReasoningPart() | OpaquePart():
             return True
         case _:
             assert_never(part)
