@@ -6,13 +6,14 @@ definition. Server tools from the provider options follow the request's own tool
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
-from ..tool_forms import ToolForms
+from ..tool_forms import ToolForms, left_to_caller
 from ..wire_json import JsonObject, is_object, json_text, object_text
 from .blocks import ANTHROPIC_WIRE
 from .container import names_container
@@ -25,11 +26,23 @@ def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:
     return definition.get("name") == tool.name and isinstance(definition.get("type"), str)
 
 
+_is_local = re.compile(
+    r"(?:bash|browser_toolset|computer|computer_toolset|memory|text_editor)_\d+|custom"
+).fullmatch
+
+
+def _fault(definition: JsonObject) -> str:
+    kind = definition.get("type")
+    is_local = _is_local(kind) if isinstance(kind, str) else "input_schema" in definition
+    return left_to_caller(definition) if is_local else ""
+
+
 TOOLS: Final = ToolForms(
     ANTHROPIC_WIRE,
     "Anthropic Messages",
     "a definition with a 'type' and the tool's 'name'",
     _is_own,
+    _fault,
     {
         "allowed_callers": list,
         "cache_control": dict,
@@ -118,7 +131,7 @@ def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, 
 
 
 def _tools(specs: tuple[ToolSpec, ...], server_tools: list[object]) -> dict[str, str]:
-    texts = [*map(tool_text, specs), *map(json_text, server_tools)]
+    texts = [*map(tool_text, specs), *TOOLS.of_options(server_tools)]
     return {"tools": f"[{','.join(texts)}]"} if texts else {}
 
 

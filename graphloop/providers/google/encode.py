@@ -26,7 +26,7 @@ from ...values import (
 )
 from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..tool_forms import ToolForms
+from ..tool_forms import ToolForms, left_to_caller
 from ..wire_json import JsonObject, is_object, json_text, object_in, object_text
 from .contents import GOOGLE_WIRE, model_parts, result_parts, system_part, user_parts
 
@@ -34,15 +34,19 @@ __all__ = ["TOOLS", "google_encoder"]
 
 
 def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - it has no name
-    kinds = definition.keys() - {"functionDeclarations", "function_declarations"}
-    return len(definition) == 1 and len(kinds) == 1 and all(map(is_object, definition.values()))
+    return len(definition) == 1 and all(map(is_object, definition.values()))
 
+
+_LEFT_TO_CALLER: Final = frozenset(
+    {"computerUse", "computer_use", "functionDeclarations", "function_declarations"}
+)
 
 TOOLS: Final = ToolForms(
     GOOGLE_WIRE,
     "Gemini",
     "a definition with one field, such as {'googleSearch': {}}",
     _is_own,
+    lambda definition: left_to_caller(definition) if definition.keys() & _LEFT_TO_CALLER else "",
 )
 """The tools of Google's server, which have one field and no name."""
 
@@ -145,7 +149,7 @@ def _head(request: ModelRequest, instructions: Sequence[str]) -> bytes:
     config = _generation_config(settings, request.output, options)
     functions = [_function_text(tool) for tool in request.tools if tool.kind == "function"]
     hosted = [TOOLS.definition(tool) for tool in request.tools if tool.kind == "provider"]
-    hosted += map(json_text, server_tools)
+    hosted += TOOLS.of_options(server_tools)
     tool_config = _tool_config(request, options, mixed=bool(functions and hosted))
     texts = [{"text": text} for text in instructions if text]
     fields: JsonObject = {

@@ -28,7 +28,7 @@ from ...values import (
 from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
 from ..strict_schema import is_strict, not_strict
-from ..tool_forms import ToolForms
+from ..tool_forms import ToolForms, left_to_caller
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in, object_text, sent_name
 from .items import RESPONSES_WIRE, assistant_items, result_item, user_item
 
@@ -42,14 +42,44 @@ _is_call_id = re.compile(r"[^\s]{1,64}", re.ASCII).fullmatch
 
 def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - it has no name
     kind = definition.get("type")
-    return isinstance(kind, str) and kind not in {"function", "custom", ""}
+    return isinstance(kind, str) and bool(kind)
 
+
+def _fault(definition: JsonObject) -> str:
+    """Return why no run could go on with a tool of the server; see `ToolForms`.
+
+    OpenAI's server asks its caller about each call of an MCP tool, unless it is told not to.
+    """
+    kind, approval = definition.get("type"), definition.get("require_approval", "always")
+    if kind == "mcp" and approval != "never":
+        return (
+            "require_approval: expected 'never', since no run can wait for an approval "
+            f"that OpenAI's server asks for, found {approval!r:.80}. Fix: connect to the MCP "
+            "server from here with `graphloop.mcp.http(url)`, so that a gate asks about its "
+            "calls; or give require_approval='never'."
+        )
+    shell: object = definition.get("environment")
+    is_local = (
+        kind in _LEFT_TO_CALLER
+        or (kind == "tool_search" and definition.get("execution") == "client")
+        or (kind == "shell" and (not is_object(shell) or shell.get("type") == "local"))
+    )
+    return left_to_caller(definition) if is_local else ""
+
+
+_LEFT_TO_CALLER: Final = frozenset(
+    {
+        *("apply_patch", "computer", "computer_use_preview", "custom", "function", "local_shell"),
+        "namespace",
+    }
+)
 
 TOOLS: Final = ToolForms(
     RESPONSES_WIRE,
     "OpenAI Responses",
     "a definition with a 'type', such as {'type': 'web_search'}",
     _is_own,
+    _fault,
     {"strict": bool, "defer_loading": bool},
 )
 """The tools of OpenAI's server, which have a type and no name."""
@@ -117,9 +147,7 @@ def _head(
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
-    for tool in server_tools:
-        _refuse_asking(tool, "Settings.options: tools")
-    tools = [*map(function_or_tool, request.tools), *map(json_text, server_tools)]
+    tools = [*map(function_or_tool, request.tools), *TOOLS.of_options(server_tools)]
     fields = dict(fixed)
     include = _included(options, encrypted_reasoning=encrypted_reasoning)
     if include:
@@ -190,10 +218,7 @@ def function_or_tool(tool: ToolSpec) -> str:
         ConfigError: this wire format cannot carry the tool.
     """
     if tool.kind == "provider":
-        definition = TOOLS.definition(tool)
-        place = f"tool {tool.name!r}"
-        _refuse_asking(object_in(definition, place=place), place)
-        return definition
+        return TOOLS.definition(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     options = TOOLS.options(tool)
     if options.get("strict") and not is_strict(object_in(parameters, place=tool.name)):
@@ -201,24 +226,6 @@ def function_or_tool(tool: ToolSpec) -> str:
     about = {"type": "function", "name": tool.name, "description": tool.description}
     # Without `strict`, this server makes the schema strict, and so optional parameters required.
     return f'{json_text({**about, "strict": False, **options})[:-1]},"parameters":{parameters}}}'
-
-
-def _refuse_asking(definition: object, place: str) -> None:
-    """Refuse an MCP server that OpenAI's server would ask about: such a question parks no run.
-
-    Raises:
-        ConfigError: the definition leaves a call to an approval, as OpenAI does by default.
-    """
-    if not is_object(definition) or definition.get("type") != "mcp":
-        return
-    found = definition.get("require_approval", "always")
-    if found != "never":
-        raise ConfigError(
-            f"{place}: require_approval: expected 'never', since no run can wait for an approval "
-            f"that OpenAI's server asks for, found {found!r:.80}. Fix: connect to the MCP server "
-            "from here with `graphloop.mcp.http(url)`, so that a gate asks about its calls; or "
-            "give require_approval='never'."
-        )
 
 
 def _choice(choice: ToolChoice, tools: Sequence[ToolSpec]) -> str:
