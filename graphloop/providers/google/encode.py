@@ -47,6 +47,7 @@ TOOLS: Final = ToolForms(
     "a definition with one field, such as {'googleSearch': {}}",
     _is_own,
     lambda definition: left_to_caller(definition) if definition.keys() & _LEFT_TO_CALLER else "",
+    {"responseJsonSchema": dict},
 )
 """The tools of Google's server, which have one field and no name."""
 
@@ -147,7 +148,7 @@ def _head(request: ModelRequest, instructions: Sequence[str]) -> bytes:
     options, server_tools = options_of(settings, _OWNED)
     _check_names(options, {}, "Settings.options")
     config = _generation_config(settings, request.output, options)
-    functions = [_function_text(tool) for tool in request.tools if tool.kind == "function"]
+    functions = [_function_text(tool) for tool in request.tools if tool.kind != "provider"]
     hosted = [TOOLS.definition(tool) for tool in request.tools if tool.kind == "provider"]
     hosted += TOOLS.of_options(server_tools)
     tool_config = _tool_config(request, options, mixed=bool(functions and hosted))
@@ -217,7 +218,7 @@ def _generation_config(
 
 def _function_text(tool: ToolSpec) -> str:
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
-    about = {"name": tool.name, "description": tool.description}
+    about = {"name": tool.name, "description": tool.description, **TOOLS.options(tool)}
     return f'{json_text(about)[:-1]},"parametersJsonSchema":{parameters}}}'
 
 
