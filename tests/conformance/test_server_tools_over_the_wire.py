@@ -387,6 +387,9 @@ def test_the_same_tools_are_taken_where_the_server_runs_them(
         ("openai", {"cache_control": {"type": "ephemeral"}}, False),
         ("anthropic", {"defer_loading": True, "allowed_callers": ["direct"]}, True),
         ("openai", {"defer_loading": True}, False),
+        ("openai-responses", {"allowed_callers": ["programmatic"], "output_schema": {}}, True),
+        ("google", {"responseJsonSchema": {"type": "string"}}, True),
+        ("google", {"allowed_callers": ["direct"]}, False),
     ],
 )
 async def test_a_function_s_own_fields_are_taken_or_refused(

@@ -30,7 +30,7 @@ from ..options import options_of
 from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms, left_to_caller
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in, object_text, sent_name
-from .items import RESPONSES_WIRE, assistant_items, result_item, user_item
+from .items import RESPONSES_WIRE, assistant_items, callers_of, result_item, user_item
 
 __all__ = ["function_or_tool", "responses_encoder"]
 
@@ -80,7 +80,7 @@ TOOLS: Final = ToolForms(
     "a definition with a 'type', such as {'type': 'web_search'}",
     _is_own,
     _fault,
-    {"strict": bool, "defer_loading": bool},
+    {"allowed_callers": list, "defer_loading": bool, "output_schema": dict, "strict": bool},
 )
 """The tools of OpenAI's server, which have a type and no name."""
 
@@ -116,6 +116,7 @@ class _ResponsesHistory(EncodedHistory):
     def __init__(self) -> None:
         super().__init__()
         self._call_ids = CallIds(_is_call_id)
+        self._callers: dict[str, object] = {}
 
     def add(self, position: int, message: Message) -> None:
         match message:
@@ -124,9 +125,12 @@ class _ResponsesHistory(EncodedHistory):
             case UserMessage():
                 items = [user_item(message)]
             case ToolResult():
-                items = [result_item(message, self._call_ids.of_result(message, position))]
+                call_id = self._call_ids.of_result(message, position)
+                items = [result_item(message, call_id, self._callers.get(call_id))]
             case AssistantMessage():
-                items = assistant_items(message, self._call_ids.of_turn(message))
+                call_ids = self._call_ids.of_turn(message)
+                items = assistant_items(message, call_ids)
+                self._callers = callers_of(message, call_ids)
             case _:
                 assert_never(message)
         for item in items:
