@@ -28,7 +28,8 @@ MaxTokensField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 ReasoningReturn: TypeAlias = Literal["auto", "never"]
 
 # OpenAI's reasoning models refuse `max_tokens`; many compatible servers accept only that field.
-_is_reasoning_model = re.compile(r"(?:o1|o3|o4|gpt-5)").match
+# A name may begin with a vendor's, as GitHub has it, or say that the model is fine-tuned.
+_is_reasoning_model = re.compile(r"(?:openai/|ft:)?(?:o[1-9]|gpt-[5-9])").match
 
 CHAT_WORDS: Final[FinishWords] = {
     "stop": FinishWord(FinishReason.STOP, "OpenAI and nearly all others"),
@@ -73,7 +74,7 @@ class OpenAIChat:
     Args:
         model: the model's name on the server.
         max_tokens_field: the request field for `Settings.max_tokens`. The default is
-            `max_completion_tokens` for model names that start with o1, o3, o4 or gpt-5, else
+            `max_completion_tokens` for the o series of OpenAI and for gpt-5 and later, else
             `max_tokens`.
         reasoning: whether the model's reasoning is sent back to the server. `auto` sends it on
             turns with tool calls, in the field in which it arrived. `never` is for servers that

@@ -172,8 +172,13 @@ def _head(
 
 
 def _included(options: JsonObject, *, encrypted_reasoning: bool) -> list[object]:
-    """Take `include` out of the options; return it with the field that the loop needs."""
+    """Take `include` out of the options; return it with the field that the loop needs.
+
+    A null includes nothing: a deployment's name does not tell whether its model reasons.
+    """
     given: object = options.pop("include", [])
+    if given is None:
+        return []
     if not is_list(given):
         raise ConfigError(
             f"Settings.options: expected an array at 'include', found {given!r:.80}. Fix: list the "

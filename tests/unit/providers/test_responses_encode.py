@@ -85,7 +85,9 @@ def test_a_request_stores_nothing_and_asks_for_encrypted_reasoning() -> None:
     assert list(sent)[-1] == "input"
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4.1-mini", "gpt-3.5-turbo", "chatgpt-4o-latest"])
+@pytest.mark.parametrize(
+    "model", ["gpt-4o", "gpt-3.5-turbo", "chatgpt-4o-latest", "ft:gpt-4.1-mini:org::id"]
+)
 def test_models_that_do_not_reason_are_not_asked_for_reasoning(model: str) -> None:
     """OpenAI refuses such a request."""
     plain = body(ModelRequest((GO,)), OpenAIResponses(model))
@@ -95,6 +97,8 @@ def test_models_that_do_not_reason_are_not_asked_for_reasoning(model: str) -> No
     assert forced["include"] == ["reasoning.encrypted_content"]
     never = OpenAIResponses("gpt-5", encrypted_reasoning=False)
     assert "include" not in body(ModelRequest((GO,)), never)
+    # The caller knows better, such as of a deployment on Azure.
+    assert "include" not in asked(settings=Settings(options='{"include":null}'))
 
 
 def test_settings_have_the_names_of_the_wire() -> None:
