@@ -15,7 +15,7 @@ from ..errors import ConfigError, nearest
 from ..values import ToolSpec
 from .wire_json import JsonObject, is_object, json_text, object_in, object_text
 
-__all__ = ["ToolForms", "left_to_caller"]
+__all__ = ["ToolForms", "run_by_caller"]
 
 
 def _takes_none(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - takes no definition
@@ -26,7 +26,7 @@ def _has_no_fault(definition: JsonObject) -> str:  # noqa: ARG001 - takes no def
     return ""
 
 
-def left_to_caller(definition: JsonObject) -> str:
+def run_by_caller(definition: JsonObject) -> str:
     """Return the fault of a definition whose tool the server leaves to its caller to run."""
     return (
         "expected a tool that the model's server runs itself, found one that it leaves to its "

@@ -319,7 +319,7 @@ async def test_a_fallback_on_another_wire_is_sent_nothing(wire: Wire, tool: AnyT
         assert server.requests == []
 
 
-LEFT_TO_CALLER: Mapping[str, Sequence[Mapping[str, object]]] = {
+RUN_BY_CALLER: Mapping[str, Sequence[Mapping[str, object]]] = {
     "anthropic": [
         {"type": "bash_20250124", "name": "bash"},
         {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
@@ -345,7 +345,7 @@ LEFT_TO_CALLER: Mapping[str, Sequence[Mapping[str, object]]] = {
     ("wire", "definition"),
     [
         pytest.param(wire, each, id=f"{wire} {' '.join(map(str, each.values()))}")
-        for wire, definitions in LEFT_TO_CALLER.items()
+        for wire, definitions in RUN_BY_CALLER.items()
         for each in definitions
     ],
 )

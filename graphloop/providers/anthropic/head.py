@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
-from ..tool_forms import ToolForms, left_to_caller
+from ..tool_forms import ToolForms, run_by_caller
 from ..wire_json import JsonObject, is_object, json_text, object_text
 from .blocks import ANTHROPIC_WIRE
 from .container import names_container
@@ -31,10 +31,10 @@ _is_local = re.compile(
 ).fullmatch
 
 
-def _fault(definition: JsonObject) -> str:
+def _anthropic_fault(definition: JsonObject) -> str:
     kind = definition.get("type")
     is_local = _is_local(kind) if isinstance(kind, str) else "input_schema" in definition
-    return left_to_caller(definition) if is_local else ""
+    return run_by_caller(definition) if is_local else ""
 
 
 TOOLS: Final = ToolForms(
@@ -42,7 +42,7 @@ TOOLS: Final = ToolForms(
     "Anthropic Messages",
     "a definition with a 'type' and the tool's 'name'",
     _is_own,
-    _fault,
+    _anthropic_fault,
     {
         "allowed_callers": list,
         "cache_control": dict,

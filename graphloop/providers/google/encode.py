@@ -26,7 +26,7 @@ from ...values import (
 )
 from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..tool_forms import ToolForms, left_to_caller
+from ..tool_forms import ToolForms, run_by_caller
 from ..wire_json import JsonObject, is_object, json_text, object_in, object_text
 from .contents import GOOGLE_WIRE, model_parts, result_parts, system_part, user_parts
 
@@ -37,7 +37,7 @@ def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - i
     return len(definition) == 1 and all(map(is_object, definition.values()))
 
 
-_LEFT_TO_CALLER: Final = frozenset(
+_RUN_BY_CALLER: Final = frozenset(
     {"computerUse", "computer_use", "functionDeclarations", "function_declarations"}
 )
 
@@ -46,7 +46,7 @@ TOOLS: Final = ToolForms(
     "Gemini",
     "a definition with one field, such as {'googleSearch': {}}",
     _is_own,
-    lambda definition: left_to_caller(definition) if definition.keys() & _LEFT_TO_CALLER else "",
+    lambda definition: run_by_caller(definition) if definition.keys() & _RUN_BY_CALLER else "",
     {"responseJsonSchema": dict},
 )
 """The tools of Google's server, which have one field and no name."""

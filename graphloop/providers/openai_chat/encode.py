@@ -22,11 +22,12 @@ from ...values import (
 )
 from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import is_strict, not_strict
+from ..strict_schema import strict_form, strict_parameters
 from ..tool_forms import ToolForms
 from ..wire_json import (
     JsonObject,
     json_bytes,
+    json_text,
     object_in,
     object_text,
     sent_name,
@@ -163,7 +164,11 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
     about: dict[str, object] = {"name": sent_name(output.name)}
     if output.description:
         about["description"] = output.description
-    about["strict"] = is_strict(object_in(schema, place=place))
+    parsed = object_in(schema, place=place)
+    form = strict_form(parsed)
+    about["strict"] = form is not None
+    if form not in (None, parsed):
+        schema = json_text(form)
     named = json_bytes(about)[:-1] + b',"schema":' + schema.encode()
     return b',"response_format":{"type":"json_schema","json_schema":' + named + b"}}"
 
@@ -176,12 +181,12 @@ def tool_bytes(tool: ToolSpec) -> bytes:
     """
     TOOLS.check(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
+    options = TOOLS.options(tool)
+    if options.get("strict"):
+        parameters = strict_parameters(tool, parameters)
     about = json_bytes({"name": tool.name, "description": tool.description})[:-1]
     function = about + b',"parameters":' + parameters.encode()
-    if options := TOOLS.options(tool):
-        schema = object_in(parameters, place=f"tool {tool.name!r}: parameters")
-        if options["strict"] and not is_strict(schema):
-            raise not_strict(tool, parameters)
+    if options:
         function += b"," + json_bytes(options)[1:-1]
     return b'{"type":"function","function":' + function + b"}}"
 

@@ -27,8 +27,8 @@ from ...values import (
 )
 from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import is_strict, not_strict
-from ..tool_forms import ToolForms, left_to_caller
+from ..strict_schema import strict_form, strict_parameters
+from ..tool_forms import ToolForms, run_by_caller
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in, object_text, sent_name
 from .items import RESPONSES_WIRE, assistant_items, callers_of, result_item, user_item
 
@@ -45,7 +45,7 @@ def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - i
     return isinstance(kind, str) and bool(kind)
 
 
-def _fault(definition: JsonObject) -> str:
+def _openai_fault(definition: JsonObject) -> str:
     """Return why no run could go on with a tool of the server; see `ToolForms`.
 
     OpenAI's server asks its caller about each call of an MCP tool, unless it is told not to.
@@ -60,14 +60,14 @@ def _fault(definition: JsonObject) -> str:
         )
     shell: object = definition.get("environment")
     is_local = (
-        kind in _LEFT_TO_CALLER
+        kind in _RUN_BY_CALLER
         or (kind == "tool_search" and definition.get("execution") == "client")
         or (kind == "shell" and (not is_object(shell) or shell.get("type") == "local"))
     )
-    return left_to_caller(definition) if is_local else ""
+    return run_by_caller(definition) if is_local else ""
 
 
-_LEFT_TO_CALLER: Final = frozenset(
+_RUN_BY_CALLER: Final = frozenset(
     {
         *("apply_patch", "computer", "computer_use_preview", "custom", "function", "local_shell"),
         "namespace",
@@ -79,7 +79,7 @@ TOOLS: Final = ToolForms(
     "OpenAI Responses",
     "a definition with a 'type', such as {'type': 'web_search'}",
     _is_own,
-    _fault,
+    _openai_fault,
     {"allowed_callers": list, "defer_loading": bool, "output_schema": dict, "strict": bool},
 )
 """The tools of OpenAI's server, which have a type and no name."""
@@ -217,7 +217,9 @@ def _text_format(output: OutputSpec | None, options: JsonObject) -> JsonObject:
     about: JsonObject = {"type": "json_schema", "name": sent_name(output.name)}
     if output.description:
         about["description"] = output.description
-    return {"text": {**text, "format": {**about, "strict": is_strict(schema), "schema": schema}}}
+    form = strict_form(schema)
+    strict = {"strict": form is not None, "schema": schema if form is None else form}
+    return {"text": {**text, "format": {**about, **strict}}}
 
 
 def function_or_tool(tool: ToolSpec) -> str:
@@ -230,8 +232,8 @@ def function_or_tool(tool: ToolSpec) -> str:
         return TOOLS.definition(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     options = TOOLS.options(tool)
-    if options.get("strict") and not is_strict(object_in(parameters, place=tool.name)):
-        raise not_strict(tool, parameters)
+    if options.get("strict"):
+        parameters = strict_parameters(tool, parameters)
     about = {"type": "function", "name": tool.name, "description": tool.description}
     # Without `strict`, this server makes the schema strict, and so optional parameters required.
     return f'{json_text({**about, "strict": False, **options})[:-1]},"parameters":{parameters}}}'

@@ -86,7 +86,7 @@ def result_item(result: ToolResult, call_id: str, caller: object = None) -> str:
 
 def callers_of(message: AssistantMessage, call_ids: Sequence[str]) -> dict[str, object]:
     """Return what made each call of a message that the model did not make itself, by its id."""
-    if not _is_own(message):
+    if not _keeps_own_data(message):
         return {}
     extras = [_extra(call.extra) for call in message.calls]
     pairs = zip(call_ids, extras, strict=True)
@@ -95,7 +95,7 @@ def callers_of(message: AssistantMessage, call_ids: Sequence[str]) -> dict[str, 
 
 def assistant_items(message: AssistantMessage, call_ids: Sequence[str]) -> list[str]:
     """Return the items of an assistant message; its calls get the ids `call_ids`."""
-    own = _is_own(message)
+    own = _keeps_own_data(message)
     ids = iter(call_ids)
     items: list[str] = []
     parts = list(message.parts)
@@ -119,7 +119,7 @@ def assistant_items(message: AssistantMessage, call_ids: Sequence[str]) -> list[
     return items
 
 
-def _is_own(message: AssistantMessage) -> bool:
+def _keeps_own_data(message: AssistantMessage) -> bool:
     """Whether a message is sent with the server's own data.
 
     The server refuses an item by its id if the reasoning that it followed is missing. So a message
