@@ -17,7 +17,7 @@ from ..tool_forms import ToolForms, run_by_caller
 from ..wire_json import JsonObject, is_object, json_text, object_text
 from .blocks import ANTHROPIC_WIRE
 from .container import names_container
-from .output_schema import closed_schema
+from .output_schema import closed_schema, refused_part
 
 __all__ = ["HeadFields", "head_bytes", "tool_text"]
 
@@ -143,12 +143,23 @@ def tool_text(spec: ToolSpec) -> str:
     """
     if spec.kind == "provider":
         return TOOLS.definition(spec)
-    schema = object_text(spec.parameters, place=f"tool {spec.name!r}: parameters")
+    options, place = TOOLS.options(spec), f"tool {spec.name!r}: parameters"
+    schema = object_text(spec.parameters, place=place)
+    if options.get("strict"):
+        schema = _strict_schema(schema, place)
     description = f',"description":{json_text(spec.description)}' if spec.description else ""
-    more = "".join(
-        f",{json_text(name)}:{json_text(value)}" for name, value in TOOLS.options(spec).items()
-    )
+    more = "".join(f",{json_text(name)}:{json_text(value)}" for name, value in options.items())
     return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}{more}}}'
+
+
+def _strict_schema(schema: str, place: str) -> str:
+    """Return a strict tool's parameters as the API takes them: in the form that an output has."""
+    if refused := refused_part(schema, place=place):
+        raise ConfigError(
+            f"{place}: expected a schema that a strict tool may have, found {refused}. Fix: leave "
+            "strict out of its provider_options, or change the parameters."
+        )
+    return closed_schema(schema, place=place)
 
 
 def _tool_names(tools: list[object]) -> list[str]:
