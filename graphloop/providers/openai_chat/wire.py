@@ -31,6 +31,14 @@ ReasoningReturn: TypeAlias = Literal["auto", "never"]
 # A name may begin with a vendor's, as GitHub has it, or say that the model is fine-tuned.
 _is_reasoning_model = re.compile(r"(?:openai/|ft:)?(?:o[1-9]|gpt-[5-9])").match
 
+# Google's own endpoint for this wire, and gateways to it, keep Gemini's words.
+_GEMINI: Final = "Gemini behind a gateway"
+_FILTERED: Final = (
+    *("safety", "recitation", "prohibited_content", "blocklist", "spii", "language"),
+    *("image_safety", "image_prohibited_content", "image_recitation"),
+)
+_BROKEN: Final = ("malformed_function_call", "malformed_response", "unexpected_tool_call")
+
 CHAT_WORDS: Final[FinishWords] = {
     "stop": FinishWord(FinishReason.STOP, "OpenAI and nearly all others"),
     "end_turn": FinishWord(FinishReason.STOP, "Anthropic behind a gateway, xAI"),
@@ -52,17 +60,14 @@ CHAT_WORDS: Final[FinishWords] = {
     "content_filter": FinishWord(
         FinishReason.CONTENT_FILTER, "OpenAI, Azure, DeepSeek, OpenRouter"
     ),
-    "safety": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "recitation": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "prohibited_content": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "blocklist": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
+    **{word: FinishWord(FinishReason.CONTENT_FILTER, _GEMINI) for word in _FILTERED},
     "sensitive": FinishWord(FinishReason.CONTENT_FILTER, "Z.ai"),
     "error": FinishWord(None, "OpenRouter, Mistral, vLLM"),
     "abort": FinishWord(None, "vLLM, SGLang"),
     "aborted": FinishWord(None, "gateways"),
     "insufficient_system_resource": FinishWord(None, "DeepSeek"),
     "network_error": FinishWord(None, "Z.ai"),
-    "malformed_function_call": FinishWord(None, "Gemini behind a gateway"),
+    **{word: FinishWord(None, _GEMINI) for word in _BROKEN},
 }
 
 
