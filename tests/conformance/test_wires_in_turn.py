@@ -272,8 +272,8 @@ async def test_reasoning_in_plain_text_reaches_no_other_service(field: str) -> N
     """DeepSeek demands its own back; Groq and Cerebras answer 400 to that of DeepSeek."""
     call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": "{}"}}
     thought = {"choices": [{"index": 0, "delta": {field: "Hm.", "tool_calls": [call]}}]}
-    called = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
-    turn = Answer(sse(json.dumps(thought), json.dumps(called), "[DONE]"))
+    called = '{"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}'
+    turn = Answer(sse(json.dumps(thought), called, "[DONE]"))
     async with WireServer([turn, BUSY]) as first, WireServer([turn]) as second:
         models = [
             connect(label, base_url=server.url, api_key="k", retries=Retries(attempts_max=1))

@@ -28,6 +28,17 @@ def within(part: object) -> dict[str, Any]:
     return {**CLOSED, "properties": {"a": part}}
 
 
+def places(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a schema at each place at which a schema may hold another."""
+    return [
+        part,
+        within(part),
+        within({"type": "array", "items": part}),
+        within({"anyOf": [NUMBER, part]}),
+        within(NUMBER) | {"$defs": {"B": part}},
+    ]
+
+
 def closed(schema: object, **more: str) -> Any:
     """Return what is sent to Anthropic for `schema`."""
     return json.loads(closed_schema(json.dumps(schema), place="here", **more))
@@ -59,37 +70,22 @@ OPTIONAL = {key: value for key, value in CLOSED.items() if key != "required"}
 @pytest.mark.parametrize("loose", [OPEN, OPTIONAL, {**CLOSED, "required": ["a", "b"]}])
 def test_an_object_that_is_open_on_purpose_is_not_strict(loose: dict[str, Any]) -> None:
     """Strict mode would answer 400, at whatever depth it finds one."""
-    places = (
-        loose,
-        within(loose),
-        within({"type": "array", "items": loose}),
-        within({"anyOf": [NUMBER, loose]}),
-        within(NUMBER) | {"$defs": {"B": loose}},
-    )
-
-    assert [strict_form(place) for place in places] == [None] * len(places)
+    assert [strict_form(each) for each in places(loose)] == [None] * len(places(loose))
 
 
 def test_an_object_that_says_nothing_of_more_properties_forbids_them() -> None:
     """Pydantic's models say nothing; OpenAI would then only ask its model to keep to them."""
     null = {"anyOf": [NUMBER, {"type": "null"}]}
     inner: dict[str, Any] = {"type": "object", "properties": {"b": {**null, "default": None}}}
-    closed_inner = {
+    closed_inner: dict[str, Any] = {
         "type": "object",
         "properties": {"b": null},
         "additionalProperties": False,
         "required": ["b"],
     }
 
-    for place in (
-        lambda part: part,
-        within,
-        lambda part: within({"type": "array", "items": part}),
-        lambda part: within({"anyOf": [NUMBER, part]}),
-        lambda part: within(NUMBER) | {"$defs": {"B": part}},
-    ):
-        assert strict_form(place(SILENT)) == place(CLOSED)
-        assert strict_form(place(inner)) == place(closed_inner)
+    assert [strict_form(each) for each in places(SILENT)] == places(CLOSED)
+    assert [strict_form(each) for each in places(inner)] == places(closed_inner)
     assert "default" in inner["properties"]["b"], "the caller's schema stays as it is"
 
 
