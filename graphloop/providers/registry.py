@@ -125,8 +125,9 @@ def resolve(
         key = _refused_key(
             model,
             f"model {model!r}: expected an API key, found none. Fix: set {service.key_variable}, "
-            "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
-            "file, base_url='http://localhost:8080/...' asks a server of your own.",
+            f"or pass api_key=... (for a fallback model connect({model!r}, api_key=...)), or run "
+            "without a key: model='script:replies.yaml' answers from a file, "
+            "base_url='http://localhost:8080/...' asks a server of your own.",
         )
     headers, query = access.get("headers"), access.get("query")
     endpoint = loaded(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})

@@ -353,6 +353,25 @@ def test_mistral_is_sent_only_fields_that_it_knows() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("service", "goes_back"),
+    [("cerebras", False), ("groq", False), ("mistral", False), ("openrouter", True)],
+)
+def test_a_strict_service_is_not_sent_its_own_fields_back(service: str, goes_back: bool) -> None:
+    """Groq's replies have `executed_tools`, and its API answers 400 to a message with them."""
+    provider = resolve(f"{service}:m", environ={SERVICES[service].key_variable: "k"})
+    assert isinstance(provider, HttpProvider)
+    call = ToolCall("D681PevKs", "f", "{}", '{"mood":"good"}')
+    turn = AssistantMessage((TextPart("Hm."), call), "openai", '{"executed_tools":[]}')
+
+    body = provider.wire.encoder().encode(ModelRequest((UserMessage("Hi"), turn)))
+
+    sent = json.loads(b"".join(body))["messages"][1]
+    assert ("executed_tools" in sent) is goes_back
+    assert ("mood" in sent["tool_calls"][0]) is goes_back
+    assert sent["content"] == "Hm."
+
+
 def test_mistral_is_sent_only_call_ids_that_it_takes() -> None:
     """Its API answers 400 to ids that are not nine letters and digits, such as OpenAI's."""
     provider = resolve("mistral:m", environ={"MISTRAL_API_KEY": "k"})

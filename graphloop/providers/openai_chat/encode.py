@@ -6,7 +6,7 @@ The encoding of a message depends on that message and on earlier messages, never
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, final
 
@@ -67,6 +67,7 @@ class ChatFields(NamedTuple):
         asks_usage: whether the request asks for a report of its usage; some servers refuse this.
         stream: whether the reply is streamed.
         call_id: a regular expression for the ids of calls that the server accepts.
+        unknown_fields: whether the server takes fields back that only it knows.
     """
 
     max_tokens: str
@@ -74,6 +75,7 @@ class ChatFields(NamedTuple):
     asks_usage: bool = True
     stream: bool = True
     call_id: str = CALL_ID
+    unknown_fields: bool = True
 
 
 def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEncoder:
@@ -85,16 +87,17 @@ def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEnc
         reasoning: whether the model's reasoning may be sent back to the server.
     """
     head = partial(_head, model, names)
-    is_call_id = re.compile(names.call_id, re.DOTALL).fullmatch
-    return PrefixEncoder(partial(_ChatHistory, is_call_id, reasoning=reasoning), head)
+    return PrefixEncoder(partial(_ChatHistory, names, reasoning=reasoning), head)
 
 
 @final
 class _ChatHistory(EncodedHistory):
-    def __init__(self, is_call_id: Callable[[str], object], *, reasoning: bool) -> None:
+    def __init__(self, names: ChatFields, *, reasoning: bool) -> None:
         super().__init__()
-        self._reasoning = reasoning
-        self._call_ids = CallIds(is_call_id)
+        self._turn_message = partial(
+            turn_message, reasoning=reasoning, unknown_fields=names.unknown_fields
+        )
+        self._call_ids = CallIds(re.compile(names.call_id, re.DOTALL).fullmatch)
         # The media of the turn's results, which follow all its results.
         self._apart: list[JsonObject] = []
 
@@ -108,8 +111,7 @@ class _ChatHistory(EncodedHistory):
             self.push(self._apart_message())
             self._apart = []
         if isinstance(message, AssistantMessage):
-            call_ids = self._call_ids.of_turn(message)
-            entry = turn_message(message, call_ids, reasoning=self._reasoning)
+            entry = self._turn_message(message, self._call_ids.of_turn(message))
         else:
             entry = plain_message(message)
         self.push(json_bytes(entry))

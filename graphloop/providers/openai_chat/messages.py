@@ -162,7 +162,11 @@ _MEDIA: Final = MediaTable(
 
 
 def turn_message(
-    message: AssistantMessage, call_ids: Sequence[str], *, reasoning: bool = True
+    message: AssistantMessage,
+    call_ids: Sequence[str],
+    *,
+    reasoning: bool = True,
+    unknown_fields: bool = True,
 ) -> JsonObject:
     """Return the wire's message for a turn of the model; its calls get the ids `call_ids`.
 
@@ -170,6 +174,7 @@ def turn_message(
         message: the turn.
         call_ids: an id for each call.
         reasoning: whether the model's reasoning may be sent back to the server.
+        unknown_fields: whether fields that only the server knows may be sent back to it.
     """
     reasoning = reasoning and bool(call_ids)
     own = message.wire == CHAT_WIRE
@@ -188,8 +193,9 @@ def turn_message(
         entry["images"] = [*images, *extra.pop("images", ())]
     if call_ids:
         pairs = zip(call_ids, message.calls, strict=True)
-        entry["tool_calls"] = [_call(call_id, call, own=own) for call_id, call in pairs]
-    return _with_extra(entry, extra)
+        with_own = own and unknown_fields
+        entry["tool_calls"] = [_call(call_id, call, own=with_own) for call_id, call in pairs]
+    return _with_extra(entry, extra) if unknown_fields else entry
 
 
 def _typed_content(message: AssistantMessage, *, thinking: bool) -> list[JsonObject]:

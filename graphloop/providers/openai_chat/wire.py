@@ -88,6 +88,8 @@ class OpenAIChat:
         asks_usage: whether requests ask for a report of their usage; some servers refuse this.
         call_id: a regular expression for the ids of calls that the server accepts. A call with
             another id, such as a call of another service, gets an id of its own.
+        unknown_fields: whether fields of a reply that this wire does not know are sent back with
+            it. Strict servers refuse such fields, even their own.
         stream: whether requests ask for a stream; False for a server without streaming.
         finish_words: finish reasons that this server sends in addition to the known words.
     """
@@ -99,6 +101,7 @@ class OpenAIChat:
     seed_field: str = "seed"
     asks_usage: bool = True
     call_id: str = CALL_ID
+    unknown_fields: bool = True
     stream: bool = True
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=CHAT_WIRE, init=False)
@@ -117,7 +120,14 @@ class OpenAIChat:
         reasons = _is_reasoning_model(self.model)
         by_name = "max_completion_tokens" if reasons else "max_tokens"
         limit = self.max_tokens_field or by_name
-        names = ChatFields(limit, self.seed_field, self.asks_usage, self.stream, self.call_id)
+        names = ChatFields(
+            limit,
+            self.seed_field,
+            self.asks_usage,
+            self.stream,
+            self.call_id,
+            self.unknown_fields,
+        )
         return chat_encoder(self.model, names, reasoning=self.reasoning == "auto")
 
     def decoder(self) -> ChatDecoder:
