@@ -101,6 +101,15 @@ THOUGHT = reasoning("rs_1", "First.", "Then.", encrypted="gAAAAA==")
 NYC = call("fc_1", "call_a", "get_weather", {"city": "NYC"})
 LONDON = call("fc_2", "call_b", "get_weather", {"city": "London"})
 
+PROGRAM = {
+    "type": "program",
+    "id": "pg_1",
+    "call_id": "prog_1",
+    "code": "await tools.get_weather({city: 'NYC'})",
+    "fingerprint": "gAAAAD==",
+}
+CALLER = {"type": "program", "caller_id": "prog_1"}
+
 ITEMS: Final[Mapping[str, Sequence[JsonObject]]] = {
     "text": (message("msg_1", text("Sunny in NYC: 72°F. 👩‍🚀")),),
     "two texts": (message("msg_1", text("One."), text("Two.")),),
@@ -112,6 +121,7 @@ ITEMS: Final[Mapping[str, Sequence[JsonObject]]] = {
     "refusal": (message("msg_1", {"type": "refusal", "refusal": "I cannot help."}),),
     "call": (NYC,),
     "calls": (message("msg_1", text("Both.")), NYC, LONDON),
+    "a program's call": (PROGRAM, {**NYC, "caller": CALLER}, LONDON),
     "same call ids": (NYC, {**LONDON, "call_id": "call_a"}),
     "no arguments": (call("fc_1", "call_a", "now", {}),),
     "bad arguments": (call("fc_1", "call_a", "get_weather", '{"city": NYC}'),),

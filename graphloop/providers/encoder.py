@@ -24,10 +24,11 @@ from ..values import (
     Reply,
     TextPart,
     ToolCall,
+    ToolResult,
     evolve,
 )
 
-__all__ = ["EncodedHistory", "PrefixEncoder", "of_service"]
+__all__ = ["CallIds", "EncodedHistory", "PrefixEncoder", "of_service"]
 
 
 class EncodedHistory(ABC):
@@ -99,6 +100,57 @@ class EncodedHistory(ABC):
 
 
 @final
+class CallIds:
+    """The ids of a conversation's calls, as sent to one server; each id is sent for one call only.
+
+    Servers repeat ids, in later turns and within a turn, and refuse the ids of other services. So a
+    call gets an id of its own where it must. Results belong to the calls of the turn before them by
+    position, never by id.
+
+    Args:
+        is_legal: whether the server accepts an id.
+    """
+
+    def __init__(self, is_legal: Callable[[str], object]) -> None:
+        self._is_legal = is_legal
+        self._used: set[str] = set()
+        self._turn: Sequence[str] = ()
+        self._answered = 0
+
+    def of_turn(self, message: AssistantMessage) -> Sequence[str]:
+        """Return the ids of the calls of a message, in order."""
+        self._turn = [self._sent_id(call) for call in message.calls]
+        self._answered = 0
+        return self._turn
+
+    def of_result(self, result: ToolResult, position: int) -> str:
+        """Return the id of the call that the message at index `position` answers.
+
+        Raises:
+            ConfigError: all calls of the turn before it have their results.
+        """
+        if self._answered == len(self._turn):
+            raise ConfigError(
+                f"messages[{position}]: expected a tool result to answer a call of the turn before "
+                f"it, found {result.name!r} ({result.call_id!r}) after all "
+                f"{len(self._turn)} call(s) were answered. Keep turns and results together."
+            )
+        self._answered += 1
+        return self._turn[self._answered - 1]
+
+    def _sent_id(self, call: ToolCall) -> str:
+        call_id = call.id
+        if call_id in self._used or not self._is_legal(call_id):
+            number = len(self._used)
+            # Nine letters and digits, as Mistral's server demands; the other servers take them.
+            while (call_id := f"call{number:05}") in self._used:
+                number += 1
+        if call_id:  # A server that accepts an empty id finds the result by its position.
+            self._used.add(call_id)
+        return call_id
+
+
+@final
 class PrefixEncoder:
     """Encodes the requests of one run with cached head and messages (see `Encoder`).
 
@@ -158,9 +210,7 @@ def _is_bound(part: AssistantPart) -> bool:
     match part:
         case TextPart() | ToolCall() | MediaPart():
             return bool(part.extra)
-        case ReasoningPart():
-            return bool(part.signature or part.data or part.extra)
-        case OpaquePart():
+        case ReasoningPart() | OpaquePart():
             return True
         case _:
             assert_never(part)

@@ -65,7 +65,7 @@ class Endpoint:
         if url.userinfo or url.query or url.fragment:
             raise ConfigError(
                 f"base_url: expected only scheme, host and path, found more at {url.host!r}. "
-                "A key belongs into api_key, not into the URL."
+                "Fix: give a key by api_key, and fields of the URL by query={…}."
             )
         if isinstance(self.api_key, str):
             _check_key(self.api_key)

@@ -276,8 +276,9 @@ class HttpExchange:
         return BadReply(
             "expected a stream of server-sent events, found "
             f"content-type {self._headers.get('content-type', '')!r} and a body that begins "
-            f"{head[:QUOTE_BYTES]!r}. Does {self._host} speak the wire {self._wire.name!r} at "
-            "this path, with streaming?",
+            f"{head[:QUOTE_BYTES]!r}. Fix: check that {self._host} speaks the wire "
+            f"{self._wire.name!r} at this path; if it does not stream, ask it by "
+            "connect(…, stream=False).",
             status=self._status,
         )
 

@@ -44,6 +44,8 @@ _UNPAID_WORDS: Final = frozenset(
 )
 # Statuses below 500 that permit a retry: time-out, conflict, too early.
 _STATUSES_TO_RETRY: Final = frozenset({408, 409, 425})
+# The server has no such model, or nothing at all at this address.
+_STATUSES_OF_ADDRESSES: Final = frozenset({404, 405})
 
 _ADVICE: Final[Mapping[type[ProviderError], str]] = {
     AuthenticationFailed: "Check the API key and what it may use.",
@@ -75,11 +77,20 @@ class _Report:
     retry_after_s: float | None = None
 
 
-def http_error(wire: str, status: int, body: bytes) -> ProviderError:
-    """Return the `ProviderError` for an HTTP error response; never raises."""
+def http_error(wire: str, status: int, body: bytes, *, path: str) -> ProviderError:
+    """Return the `ProviderError` for an HTTP error response; never raises.
+
+    Args:
+        wire: the name of the wire format.
+        status: the response's status.
+        body: the response's body.
+        path: the path of the request, relative to the base URL.
+    """
     report = _read_report(body)
     # A proxy may send an error report with status 200; then the report's own status counts.
     kind, advice = _error_type_and_advice(status if status >= 300 else report.status, report)
+    if status in _STATUSES_OF_ADDRESSES and kind is RequestRejected:
+        advice = f"Check the model's name, and base_url, to which graphloop adds {path!r}."
     text = f"{wire}: the server answered {status} with {_quote(report)}. {advice}"
     return kind(text, status=status, retry_after_s=report.retry_after_s)
 

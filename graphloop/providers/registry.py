@@ -106,6 +106,7 @@ def resolve(
         ConfigError: the label is unknown, the key is missing, or an option would have no effect.
         ScriptError: the script file cannot be read, or is not a valid script.
     """
+    _refuse_unknown_options(access)
     if not isinstance(model, str):
         _refuse_idle_options(access, "a ready provider has its own")
         return model
@@ -124,8 +125,9 @@ def resolve(
         key = _refused_key(
             model,
             f"model {model!r}: expected an API key, found none. Fix: set {service.key_variable}, "
-            "or pass api_key=..., or run without a key: model='script:replies.yaml' answers from a "
-            "file, base_url='http://localhost:8080/...' asks a server of your own.",
+            f"or pass api_key=... (for a fallback model connect({model!r}, api_key=...)), or run "
+            "without a key: model='script:replies.yaml' answers from a file, "
+            "base_url='http://localhost:8080/...' asks a server of your own.",
         )
     headers, query = access.get("headers"), access.get("query")
     endpoint = loaded(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})
@@ -220,6 +222,16 @@ def check_settings(provider: Provider, settings: Settings) -> None:
 
 def _host_of(url: str) -> str | None:
     return urlsplit(url).hostname
+
+
+def _refuse_unknown_options(options: Iterable[str]) -> None:
+    known = Access.__optional_keys__
+    for name in options:
+        if name not in known:
+            raise ConfigError(
+                f"`{name}`: expected an option of a model ({', '.join(sorted(known))}), found "
+                f"another.{nearest(name, known)} Fix: name one of them."
+            )
 
 
 def _refuse_idle_options(options: Mapping[str, object], reason: str) -> None:

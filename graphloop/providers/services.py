@@ -194,6 +194,7 @@ SERVICES: Final[dict[str, Service]] = {
         "CEREBRAS_API_KEY",
         "cerebras",
         max_tokens_field="max_completion_tokens",
+        unknown_fields=False,
     ),
     "deepseek": _compatible_service("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY", "deepseek"),
     "fireworks": _compatible_service(
@@ -205,8 +206,9 @@ SERVICES: Final[dict[str, Service]] = {
         "GROQ_API_KEY",
         "groq",
         max_tokens_field="max_completion_tokens",
+        unknown_fields=False,
     ),
-    # The API answers 422 to fields that it does not know.
+    # The API answers 422 to fields that it does not know, and 400 to call ids of other servers.
     "mistral": _compatible_service(
         "https://api.mistral.ai/v1",
         "MISTRAL_API_KEY",
@@ -215,7 +217,9 @@ SERVICES: Final[dict[str, Service]] = {
         max_tokens_field="max_tokens",
         seed_field="random_seed",
         asks_usage=False,
+        call_id="[a-zA-Z0-9]{9}",
         reasoning="never",
+        unknown_fields=False,
     ),
     "openrouter": _compatible_service(
         "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY", "openrouter"

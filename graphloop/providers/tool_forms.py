@@ -7,19 +7,31 @@ without an error. So each wire format says what it takes, and refuses every othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, final
 
 from ..errors import ConfigError, nearest
 from ..values import ToolSpec
-from .wire_json import JsonObject, object_in, object_text
+from .wire_json import JsonObject, is_object, json_text, object_in, object_text
 
-__all__ = ["ToolForms"]
+__all__ = ["ToolForms", "run_by_caller"]
 
 
 def _takes_none(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - takes no definition
     return False
+
+
+def _has_no_fault(definition: JsonObject) -> str:  # noqa: ARG001 - takes no definition
+    return ""
+
+
+def run_by_caller(definition: JsonObject) -> str:
+    """Return the fault of a definition whose tool the server leaves to its caller to run."""
+    return (
+        "expected a tool that the model's server runs itself, found one that it leaves to its "
+        f"caller: {json_text(definition):.200}. Fix: give a function that does the same."
+    )
 
 
 @final
@@ -32,6 +44,8 @@ class ToolForms:
         title: the wire format's name in errors.
         expected: describes the definitions that the wire format takes; empty if it takes none.
         takes: whether the wire format takes this definition of a tool.
+        fault: describes why no run could go on with a definition that the wire format takes, in
+            the words of an error; empty if a run can.
         fields: the types of the further fields that a function's definition may have.
     """
 
@@ -39,13 +53,15 @@ class ToolForms:
     title: str
     expected: str = ""
     takes: Callable[[ToolSpec, JsonObject], bool] = _takes_none
+    fault: Callable[[JsonObject], str] = _has_no_fault
     fields: Mapping[str, type[object]] = field(default_factory=dict[str, type[object]])
 
     def definition(self, tool: ToolSpec) -> str:
         """Return the definition of a tool that the model's server runs, as it is sent.
 
         Raises:
-            ConfigError: the tool belongs to another wire format, or this one does not take it.
+            ConfigError: the tool belongs to another wire format, this one does not take it, or
+                the server does not run it.
         """
         place = f"tool {tool.name!r}"
         if not self.expected:
@@ -61,13 +77,31 @@ class ToolForms:
                 "does the same."
             )
         text = object_text(tool.definition, place=f"{place}: definition")
-        if not self.takes(tool, object_in(text, place=place)):
+        definition = object_in(text, place=place)
+        self._refuse_faulty(definition, place)
+        if not self.takes(tool, definition):
             raise ConfigError(
                 f"{place}: expected {self.expected}, as the {self.title} wire takes it, found "
                 f"{text:.200}. Fix: copy it from the provider's page, or offer the tool to a model "
                 "on its own wire."
             )
         return text
+
+    def of_options(self, definitions: Iterable[object]) -> list[str]:
+        """Return the definitions of the tools in the provider options, as they are sent.
+
+        Raises:
+            ConfigError: the server does not run such a tool.
+        """
+        texts: list[str] = []
+        for definition in definitions:
+            self._refuse_faulty(definition, "Settings.options: tools")
+            texts.append(json_text(definition))
+        return texts
+
+    def _refuse_faulty(self, definition: object, place: str) -> None:
+        if is_object(definition) and (fault := self.fault(definition)):
+            raise ConfigError(f"{place}: {fault}")
 
     def check(self, tool: ToolSpec) -> None:
         """Refuse a tool that no request of this wire format can carry.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeGuard, final
 
-from ..errors import StreamTruncated
+from ..errors import BadReply, StreamTruncated
 from .base import BufferedWire, ServerEvent, Wire
 
 __all__ = ["WholeReply", "comes_whole"]
@@ -44,12 +44,17 @@ class WholeReply:
         """Return the events of the reply.
 
         Raises:
-            BadReply: the response is not JSON.
+            BadReply: the response is a stream, or not JSON.
             StreamTruncated: the response is empty.
         """
         if not self.body.strip():
             raise StreamTruncated(
                 "reply: expected a JSON object in one piece, found an empty response. Fix: ask "
                 "again; if it stays, check the base URL."
+            )
+        if self.body.lstrip().startswith((b"data:", b"event:", b":")):
+            raise BadReply(
+                "reply: expected a JSON object in one piece, found a stream of events. Fix: leave "
+                "stream=False out, since the server streams."
             )
         return [*self._wire.events_of(self.body)]

@@ -30,10 +30,21 @@ from ..providers import (
     StreamItem,
     TextDelta,
     accessed,
+    check_settings,
+    check_tools,
     entry_text,
     resolve,
 )
-from ..values import AssistantMessage, ModelRequest, ReasoningPart, Reply, TextPart, ToolCall
+from ..values import (
+    AssistantMessage,
+    ModelRequest,
+    ReasoningPart,
+    Reply,
+    Settings,
+    TextPart,
+    ToolCall,
+    ToolSpec,
+)
 
 __all__ = ["RecordedModel", "recorded"]
 
@@ -111,6 +122,14 @@ class RecordedModel:
         changed = copy(self)
         changed._model = accessed(self._model, access)
         return changed
+
+    def check_tool(self, tool: ToolSpec) -> None:
+        """Raise a ConfigError if no request to the model can carry `tool`."""
+        check_tools(self._model, (tool,))
+
+    def check_settings(self, settings: Settings) -> None:
+        """Raise a ConfigError if no request to the model can carry `settings`."""
+        check_settings(self._model, settings)
 
     def session(self) -> ModelSession:
         """Return a new session for the model calls of one run."""

@@ -277,6 +277,19 @@ async def test_what_is_no_whole_reply_is_an_error(
 
 
 @on_every_wire
+async def test_a_reply_in_the_other_form_is_refused_with_the_option_that_mends_it(
+    case: Case,
+) -> None:
+    """A server may not stream, or may stream without being asked."""
+    other = Case(case.whole, case.streamed, case.recorded)
+
+    with pytest.raises(BadReply, match="leave stream=False out"):
+        await reply_to(case, case.turn("Hi", whole=False))
+    with pytest.raises(BadReply, match=r"connect\(…, stream=False\)"):
+        await reply_to(other, case.turn("Hi", whole=True))
+
+
+@on_every_wire
 async def test_a_reply_without_its_finish_is_cut(case: Case) -> None:
     """A gateway that gave up leaves the reason out."""
     message = {"role": "assistant", "content": "Half an"}

@@ -94,13 +94,20 @@ def test_a_reply_and_its_results_are_input_that_the_sdk_takes(name: str) -> None
     assert INPUT.dump_json(INPUT.validate_python(sent))
     answered = {item["call_id"] for item in sent if item.get("type") == "function_call_output"}
     assert answered == {item["call_id"] for item in sent if item.get("type") == "function_call"}
+    # The server's program goes on with the results that name it.
+    called = {item["call_id"]: item.get("caller") for item in sent if "arguments" in item}
+    assert called == {item["call_id"]: item.get("caller") for item in sent if "output" in item}
 
 
 def test_the_tools_are_those_of_the_sdk() -> None:
     """Functions and the server's own."""
     own = [openai_web_search(), openai_file_search(["vs_1"]), openai_code_interpreter()]
     specs = [tool.spec for tool in (*own, openai_image_generation())]
-    function = ToolSpec("pay", "Pay.", '{"type":"object","properties":{}}')
+    fields = (
+        '{"allowed_callers":["direct","programmatic"],"defer_loading":true,"strict":false,'
+        '"output_schema":{"type":"object"}}'
+    )
+    function = ToolSpec("pay", "Pay.", '{"type":"object","properties":{}}', definition=fields)
 
     sent = body(ModelRequest((UserMessage("Go."),), (function, *specs)))["tools"]
 

@@ -319,6 +319,67 @@ async def test_a_fallback_on_another_wire_is_sent_nothing(wire: Wire, tool: AnyT
         assert server.requests == []
 
 
+RUN_BY_CALLER: Mapping[str, Sequence[Mapping[str, object]]] = {
+    "anthropic": [
+        {"type": "bash_20250124", "name": "bash"},
+        {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
+        {"type": "memory_20250818", "name": "memory"},
+        {"type": "computer_20251124", "name": "computer"},
+        {"type": "custom", "name": "pay", "input_schema": {}},
+    ],
+    "google": [{"computerUse": {}}, {"computer_use": {}}],
+    "openai-responses": [
+        {"type": "apply_patch"},
+        {"type": "computer"},
+        {"type": "custom", "name": "pay"},
+        {"type": "local_shell"},
+        {"type": "namespace", "name": "crm", "tools": []},
+        {"type": "shell"},
+        {"type": "shell", "environment": {"type": "local"}},
+        {"type": "tool_search", "execution": "client"},
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("wire", "definition"),
+    [
+        pytest.param(wire, each, id=f"{wire} {' '.join(map(str, each.values()))}")
+        for wire, definitions in RUN_BY_CALLER.items()
+        for each in definitions
+    ],
+)
+async def test_a_tool_that_its_server_does_not_run_is_refused(
+    wire: str, definition: Mapping[str, object]
+) -> None:
+    """The reply would end with its call, no result would follow, and the run would be complete."""
+    hosted = provider_tool(definition, name=None if "name" in definition else "tool", wire=wire)
+    async with WireServer() as server:
+        provider = HttpProvider(WIRES[wire], Endpoint(server.url, "k"))
+
+        with pytest.raises(ConfigError, match=r"leaves to its caller.*give a function"):
+            Agent(provider, tools=[hosted])
+        with pytest.raises(ConfigError, match=r"options: tools: .*give a function"):
+            Agent(provider, provider_options={"tools": [definition]})
+
+        assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        {"type": "shell", "environment": {"type": "container_auto"}},
+        {"type": "tool_search"},
+        {"type": "programmatic_tool_calling"},
+    ],
+)
+def test_the_same_tools_are_taken_where_the_server_runs_them(
+    definition: Mapping[str, object],
+) -> None:
+    """OpenAI's container, its search and its programs."""
+    OpenAIResponses("m").check_tool(provider_tool(definition).spec)
+
+
 @pytest.mark.parametrize(
     ("wire", "options", "is_taken"),
     [
@@ -326,6 +387,9 @@ async def test_a_fallback_on_another_wire_is_sent_nothing(wire: Wire, tool: AnyT
         ("openai", {"cache_control": {"type": "ephemeral"}}, False),
         ("anthropic", {"defer_loading": True, "allowed_callers": ["direct"]}, True),
         ("openai", {"defer_loading": True}, False),
+        ("openai-responses", {"allowed_callers": ["programmatic"], "output_schema": {}}, True),
+        ("google", {"responseJsonSchema": {"type": "string"}}, True),
+        ("google", {"allowed_callers": ["direct"]}, False),
     ],
 )
 async def test_a_function_s_own_fields_are_taken_or_refused(

@@ -25,6 +25,8 @@ from graphloop.values import (
     Reply,
     Settings,
     TextPart,
+    ToolCall,
+    ToolResult,
     ToolSpec,
     Usage,
     UserMessage,
@@ -349,6 +351,41 @@ def test_mistral_is_sent_only_fields_that_it_knows() -> None:
         *("model", "stream", "max_tokens", "temperature", "random_seed"),
         *("parallel_tool_calls", "tools", "messages"),
     }
+
+
+@pytest.mark.parametrize(
+    ("service", "goes_back"),
+    [("cerebras", False), ("groq", False), ("mistral", False), ("openrouter", True)],
+)
+def test_a_strict_service_is_not_sent_its_own_fields_back(service: str, goes_back: bool) -> None:
+    """Groq's replies have `executed_tools`, and its API answers 400 to a message with them."""
+    provider = resolve(f"{service}:m", environ={SERVICES[service].key_variable: "k"})
+    assert isinstance(provider, HttpProvider)
+    call = ToolCall("D681PevKs", "f", "{}", '{"mood":"good"}')
+    turn = AssistantMessage((TextPart("Hm."), call), "openai", '{"executed_tools":[]}')
+
+    body = provider.wire.encoder().encode(ModelRequest((UserMessage("Hi"), turn)))
+
+    sent = json.loads(b"".join(body))["messages"][1]
+    assert ("executed_tools" in sent) is goes_back
+    assert ("mood" in sent["tool_calls"][0]) is goes_back
+    assert sent["content"] == "Hm."
+
+
+def test_mistral_is_sent_only_call_ids_that_it_takes() -> None:
+    """Its API answers 400 to ids that are not nine letters and digits, such as OpenAI's."""
+    provider = resolve("mistral:m", environ={"MISTRAL_API_KEY": "k"})
+    assert isinstance(provider, HttpProvider)
+    ids = ("call_abcdefghijklmnopqrst", "D681PevKs", "", "0", "D681PevKs")
+    turn = AssistantMessage(tuple(ToolCall(each, "f", "{}") for each in ids), "openai")
+    results = [ToolResult("k", each, "f", "done") for each in ids]
+
+    body = provider.wire.encoder().encode(ModelRequest((UserMessage("Hi"), turn, *results)))
+
+    _, called, *answered = json.loads(b"".join(body))["messages"]
+    sent = [call["id"] for call in called["tool_calls"]]
+    assert sent == ["call00000", "D681PevKs", "call00002", "call00003", "call00004"]
+    assert sent == [result["tool_call_id"] for result in answered]
 
 
 @pytest.mark.parametrize(

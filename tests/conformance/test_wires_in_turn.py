@@ -19,6 +19,7 @@ from pydantic import TypeAdapter
 
 from graphloop import Agent, ToolError, tool
 from graphloop.media import image
+from graphloop.providers import connect
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.google.wire import GoogleGemini
@@ -264,6 +265,29 @@ async def test_what_one_service_has_encrypted_reaches_no_other_on_its_wire(name:
     assert "Seen 0." in foreign
     assert only(name) in own
     assert "Said 1." in own
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+async def test_reasoning_in_plain_text_reaches_no_other_service(field: str) -> None:
+    """DeepSeek demands its own back; Groq and Cerebras answer 400 to that of DeepSeek."""
+    call = {"index": 0, "id": "c", "function": {"name": "look", "arguments": "{}"}}
+    thought = {"choices": [{"index": 0, "delta": {field: "Hm.", "tool_calls": [call]}}]}
+    called = '{"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}'
+    turn = Answer(sse(json.dumps(thought), called, "[DONE]"))
+    async with WireServer([turn, BUSY]) as first, WireServer([turn]) as second:
+        models = [
+            connect(label, base_url=server.url, api_key="k", retries=Retries(attempts_max=1))
+            for label, server in (("deepseek:m", first), ("groq:m", second))
+        ]
+        agent = Agent(models[0], fallback_models=models[1:], tools=[look])
+
+        await agent.generate("What is it?", max_steps=2)
+        for model in models:
+            await model.aclose()
+
+    (_, own), (foreign,) = first.requests, second.requests
+    assert json.loads(own.body)["messages"][1][field] == "Hm."
+    assert "Hm." not in foreign.body.decode()
 
 
 @pytest.mark.parametrize(

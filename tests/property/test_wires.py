@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import get_args
 
 import pytest
 from hypothesis import example, given, settings
@@ -20,7 +21,7 @@ from graphloop.providers.base import (
     UsageSoFar,
 )
 from graphloop.run import History
-from graphloop.values import Message, ModelRequest, OutputSpec
+from graphloop.values import Message, ModelRequest, OutputSpec, ToolKind, ToolSpec, UserMessage
 from tests.for_each import for_each
 from tests.openai_talk import DONE
 from tests.property.wires import WIRES, histories, kept_and_sent
@@ -30,6 +31,7 @@ from tests.transcripts import any_text, decoded, event, heard, in_pieces
 on_each_wire = pytest.mark.parametrize("name", WIRES)
 STREAMS = [(name, stream) for name in WIRES for stream in WIRES[name].streams]
 RESIZED = [(name, stream) for name in WIRES for stream in WIRES[name].resized]
+ASK = UserMessage("Go.")
 outputs = st.none() | st.builds(OutputSpec, any_text, st.just('{"type":"object"}'), any_text)
 
 
@@ -53,6 +55,17 @@ def test_each_request_begins_with_the_bytes_of_the_one_before(
         before = body
         for end in spoken.ends:
             before = before.removesuffix(end)
+
+
+@on_each_wire
+@pytest.mark.parametrize("kind", sorted({*get_args(ToolKind)} - {"provider"}))
+def test_a_model_is_offered_each_kind_of_tool_that_it_can_call(name: str, kind: ToolKind) -> None:
+    """A sub-agent, or a tool of the caller's process, is a function to the model."""
+    spec = ToolSpec("look_up", "Look.", '{"type":"object"}', kind=kind)
+
+    body = b"".join(WIRES[name].wire.encoder().encode(ModelRequest((ASK,), (spec,))))
+
+    assert b'"name":"look_up","description":"Look."' in body
 
 
 @on_each_wire

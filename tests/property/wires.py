@@ -83,7 +83,7 @@ users = st.builds(UserMessage, any_text)
 texts = st.builds(TextPart, any_text, extras)
 thoughts = st.builds(ReasoningPart, any_text, any_text, st.just(""), extras)
 inline = MediaPart("image/png", Inline(b"hi"))
-NUMBERED: Final = ("", "call_0", "call_1", "call_1_0")
+NUMBERED: Final = ("", "call_0", "call_1", "call00001")
 
 
 STATUSES: st.SearchStrategy[ResultStatus] = st.sampled_from(["ok", "error", "not_run"])
@@ -397,7 +397,7 @@ WIRES: Final[Mapping[str, Spoken]] = {
             st.builds(ReasoningPart, any_text, any_text, st.sampled_from(["", "data"])),
             st.just(OpaquePart('{"type":"server_tool_use","id":"s"}')),
         ),
-        ids=st.sampled_from(["", "call_0", "toolu_1", "call_1_0", "a b", "é"]) | any_text,
+        ids=st.sampled_from(["", "call_0", "toolu_1", "call00001", "a b", "é"]) | any_text,
         picture=inline,
         ends=(b"]}",),
         streams=ANTHROPIC,
@@ -432,7 +432,7 @@ WIRES: Final[Mapping[str, Spoken]] = {
     "openai": Spoken(
         wire=openai_talk.WIRE,
         parts=st.builds(TextPart, any_text) | st.builds(ReasoningPart, any_text),
-        ids=st.sampled_from([*NUMBERED, "graphloop_1_0", "graphloop_2_1"]),
+        ids=st.sampled_from([*NUMBERED, "call00000", "call00002"]),
         picture=MediaPart("image/*", Url("u")),
         ends=(b"]}",),
         streams=OPENAI,

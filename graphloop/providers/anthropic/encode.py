@@ -21,8 +21,7 @@ from ...values import (
     ToolResult,
     UserMessage,
 )
-from ..call_ids import CallIds
-from ..encoder import EncodedHistory, PrefixEncoder
+from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from .blocks import ANTHROPIC_WIRE, assistant_blocks, result_blocks, system_block, user_blocks
 from .container import container_member, kept_id
 from .head import HeadFields, head_bytes
@@ -82,7 +81,7 @@ class _AnthropicHistory(EncodedHistory):
         if message.wire == ANTHROPIC_WIRE:
             place = f"messages[{position}]: extra"
             self._container = kept_id(message, place=place) or self._container
-        blocks = assistant_blocks(message, self._call_ids.of_turn(message, position))
+        blocks = assistant_blocks(message, self._call_ids.of_turn(message))
         if not blocks:
             return
         if closed := self._open_message():

@@ -6,17 +6,18 @@ definition. Server tools from the provider options follow the request's own tool
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ...errors import ConfigError, nearest
 from ...values import ModelRequest, OutputSpec, Settings, ToolChoice, ToolSpec
 from ..options import options_of
-from ..tool_forms import ToolForms
+from ..tool_forms import ToolForms, run_by_caller
 from ..wire_json import JsonObject, is_object, json_text, object_text
 from .blocks import ANTHROPIC_WIRE
 from .container import names_container
-from .output_schema import closed_schema
+from .output_schema import closed_schema, refused_part
 
 __all__ = ["HeadFields", "head_bytes", "tool_text"]
 
@@ -25,11 +26,23 @@ def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:
     return definition.get("name") == tool.name and isinstance(definition.get("type"), str)
 
 
+_is_local = re.compile(
+    r"(?:bash|browser_toolset|computer|computer_toolset|memory|text_editor)_\d+|custom"
+).fullmatch
+
+
+def _anthropic_fault(definition: JsonObject) -> str:
+    kind = definition.get("type")
+    is_local = _is_local(kind) if isinstance(kind, str) else "input_schema" in definition
+    return run_by_caller(definition) if is_local else ""
+
+
 TOOLS: Final = ToolForms(
     ANTHROPIC_WIRE,
     "Anthropic Messages",
     "a definition with a 'type' and the tool's 'name'",
     _is_own,
+    _anthropic_fault,
     {
         "allowed_callers": list,
         "cache_control": dict,
@@ -118,7 +131,7 @@ def _output_config(output: OutputSpec | None, options: JsonObject) -> dict[str, 
 
 
 def _tools(specs: tuple[ToolSpec, ...], server_tools: list[object]) -> dict[str, str]:
-    texts = [*map(tool_text, specs), *map(json_text, server_tools)]
+    texts = [*map(tool_text, specs), *TOOLS.of_options(server_tools)]
     return {"tools": f"[{','.join(texts)}]"} if texts else {}
 
 
@@ -130,12 +143,23 @@ def tool_text(spec: ToolSpec) -> str:
     """
     if spec.kind == "provider":
         return TOOLS.definition(spec)
-    schema = object_text(spec.parameters, place=f"tool {spec.name!r}: parameters")
+    options, place = TOOLS.options(spec), f"tool {spec.name!r}: parameters"
+    schema = object_text(spec.parameters, place=place)
+    if options.get("strict"):
+        schema = _strict_schema(schema, place)
     description = f',"description":{json_text(spec.description)}' if spec.description else ""
-    more = "".join(
-        f",{json_text(name)}:{json_text(value)}" for name, value in TOOLS.options(spec).items()
-    )
+    more = "".join(f",{json_text(name)}:{json_text(value)}" for name, value in options.items())
     return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}{more}}}'
+
+
+def _strict_schema(schema: str, place: str) -> str:
+    """Return a strict tool's parameters as the API takes them: in the form that an output has."""
+    if refused := refused_part(schema, place=place):
+        raise ConfigError(
+            f"{place}: expected a schema that a strict tool may have, found {refused}. Fix: leave "
+            "strict out of its provider_options, or change the parameters."
+        )
+    return closed_schema(schema, place=place)
 
 
 def _tool_names(tools: list[object]) -> list[str]:

@@ -108,4 +108,4 @@ class AnthropicMessages:
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
-        return http_error(ANTHROPIC_WIRE, status, body)
+        return http_error(ANTHROPIC_WIRE, status, body, path=self.path)

@@ -24,10 +24,9 @@ from ...values import (
     ToolSpec,
     UserMessage,
 )
-from ..call_ids import CallIds
-from ..encoder import EncodedHistory, PrefixEncoder
+from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..tool_forms import ToolForms
+from ..tool_forms import ToolForms, run_by_caller
 from ..wire_json import JsonObject, is_object, json_text, object_in, object_text
 from .contents import GOOGLE_WIRE, model_parts, result_parts, system_part, user_parts
 
@@ -35,15 +34,20 @@ __all__ = ["TOOLS", "google_encoder"]
 
 
 def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - it has no name
-    kinds = definition.keys() - {"functionDeclarations", "function_declarations"}
-    return len(definition) == 1 and len(kinds) == 1 and all(map(is_object, definition.values()))
+    return len(definition) == 1 and all(map(is_object, definition.values()))
 
+
+_RUN_BY_CALLER: Final = frozenset(
+    {"computerUse", "computer_use", "functionDeclarations", "function_declarations"}
+)
 
 TOOLS: Final = ToolForms(
     GOOGLE_WIRE,
     "Gemini",
     "a definition with one field, such as {'googleSearch': {}}",
     _is_own,
+    lambda definition: run_by_caller(definition) if definition.keys() & _RUN_BY_CALLER else "",
+    {"responseJsonSchema": dict},
 )
 """The tools of Google's server, which have one field and no name."""
 
@@ -111,7 +115,7 @@ class _GoogleHistory(EncodedHistory):
                 self._append_parts("user", [part])
             case AssistantMessage():
                 self._append_parts("user", self._apart_parts())
-                call_ids = self._call_ids.of_turn(message, position)
+                call_ids = self._call_ids.of_turn(message)
                 signed = self._signed_calls
                 self._append_parts("model", model_parts(message, call_ids, signed_calls=signed))
             case _:
@@ -144,9 +148,9 @@ def _head(request: ModelRequest, instructions: Sequence[str]) -> bytes:
     options, server_tools = options_of(settings, _OWNED)
     _check_names(options, {}, "Settings.options")
     config = _generation_config(settings, request.output, options)
-    functions = [_function_text(tool) for tool in request.tools if tool.kind == "function"]
+    functions = [_function_text(tool) for tool in request.tools if tool.kind != "provider"]
     hosted = [TOOLS.definition(tool) for tool in request.tools if tool.kind == "provider"]
-    hosted += map(json_text, server_tools)
+    hosted += TOOLS.of_options(server_tools)
     tool_config = _tool_config(request, options, mixed=bool(functions and hosted))
     texts = [{"text": text} for text in instructions if text]
     fields: JsonObject = {
@@ -214,7 +218,7 @@ def _generation_config(
 
 def _function_text(tool: ToolSpec) -> str:
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
-    about = {"name": tool.name, "description": tool.description}
+    about = {"name": tool.name, "description": tool.description, **TOOLS.options(tool)}
     return f'{json_text(about)[:-1]},"parametersJsonSchema":{parameters}}}'
 
 

@@ -105,4 +105,4 @@ class GoogleGemini:
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
-        return http_error(GOOGLE_WIRE, status, body)
+        return http_error(GOOGLE_WIRE, status, body, path=self.path)

@@ -5,26 +5,45 @@ The encoding of a message depends on that message and on earlier messages, never
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple, final
 
 from ...errors import ConfigError
-from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
-from ..encoder import EncodedHistory, PrefixEncoder
+from ...values import (
+    AssistantMessage,
+    Message,
+    ModelRequest,
+    OutputSpec,
+    ToolChoice,
+    ToolResult,
+    ToolSpec,
+)
+from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import is_strict, not_strict
+from ..strict_schema import strict_form, strict_parameters
 from ..tool_forms import ToolForms
 from ..wire_json import (
     JsonObject,
     json_bytes,
+    json_text,
     object_in,
     object_text,
     sent_name,
 )
-from .messages import CHAT_WIRE, Batch, encode_message
+from .messages import (
+    CHAT_WIRE,
+    media_of_result,
+    plain_message,
+    result_message,
+    turn_message,
+)
 
-__all__ = ["ChatFields", "chat_encoder", "tool_bytes"]
+__all__ = ["CALL_ID", "ChatFields", "chat_encoder", "tool_bytes"]
+
+CALL_ID: Final = ".+"
+"""Most servers accept every id of a call, except for an empty one."""
 
 TOOLS: Final = ToolForms(CHAT_WIRE, "OpenAI chat", fields={"strict": bool})
 """Chat completions have no tools of the server."""
@@ -47,12 +66,16 @@ class ChatFields(NamedTuple):
         seed: the field for `Settings.seed`.
         asks_usage: whether the request asks for a report of its usage; some servers refuse this.
         stream: whether the reply is streamed.
+        call_id: a regular expression for the ids of calls that the server accepts.
+        unknown_fields: whether the server takes fields back that only it knows.
     """
 
     max_tokens: str
     seed: str = "seed"
     asks_usage: bool = True
     stream: bool = True
+    call_id: str = CALL_ID
+    unknown_fields: bool = True
 
 
 def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEncoder:
@@ -64,29 +87,41 @@ def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEnc
         reasoning: whether the model's reasoning may be sent back to the server.
     """
     head = partial(_head, model, names)
-    return PrefixEncoder(partial(_ChatHistory, reasoning=reasoning), head)
+    return PrefixEncoder(partial(_ChatHistory, names, reasoning=reasoning), head)
 
 
 @final
 class _ChatHistory(EncodedHistory):
-    def __init__(self, *, reasoning: bool) -> None:
+    def __init__(self, names: ChatFields, *, reasoning: bool) -> None:
         super().__init__()
-        self._reasoning = reasoning
-        self._batch = Batch()
+        self._turn_message = partial(
+            turn_message, reasoning=reasoning, unknown_fields=names.unknown_fields
+        )
+        self._call_ids = CallIds(re.compile(names.call_id, re.DOTALL).fullmatch)
+        # The media of the turn's results, which follow all its results.
+        self._apart: list[JsonObject] = []
 
     def add(self, position: int, message: Message) -> None:
-        self._batch, entries = encode_message(
-            self._batch, position, message, reasoning=self._reasoning
-        )
-        for entry in entries:
-            self.push(json_bytes(entry))
+        if isinstance(message, ToolResult):
+            call_id = self._call_ids.of_result(message, position)
+            self._apart += media_of_result(message, call_id)
+            self.push(json_bytes(result_message(message, call_id)))
+            return
+        if self._apart:
+            self.push(self._apart_message())
+            self._apart = []
+        if isinstance(message, AssistantMessage):
+            entry = self._turn_message(message, self._call_ids.of_turn(message))
+        else:
+            entry = plain_message(message)
+        self.push(json_bytes(entry))
 
     def end(self, request: ModelRequest) -> bytes:
         del request
-        # Images of an unfinished batch of results are sent here but not stored as encoded: in the
-        # next request, the remaining results must come before the images.
-        waiting = b"".join(b"," + json_bytes(entry) for entry in self._batch.waiting())
-        return waiting + b"]}"
+        return (b"," + self._apart_message() if self._apart else b"") + b"]}"
+
+    def _apart_message(self) -> bytes:
+        return json_bytes({"role": "user", "content": self._apart})
 
 
 def _head(
@@ -131,7 +166,11 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
     about: dict[str, object] = {"name": sent_name(output.name)}
     if output.description:
         about["description"] = output.description
-    about["strict"] = is_strict(object_in(schema, place=place))
+    parsed = object_in(schema, place=place)
+    form = strict_form(parsed)
+    about["strict"] = form is not None
+    if form not in (None, parsed):
+        schema = json_text(form)
     named = json_bytes(about)[:-1] + b',"schema":' + schema.encode()
     return b',"response_format":{"type":"json_schema","json_schema":' + named + b"}}"
 
@@ -144,12 +183,12 @@ def tool_bytes(tool: ToolSpec) -> bytes:
     """
     TOOLS.check(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
+    options = TOOLS.options(tool)
+    if options.get("strict"):
+        parameters = strict_parameters(tool, parameters)
     about = json_bytes({"name": tool.name, "description": tool.description})[:-1]
     function = about + b',"parameters":' + parameters.encode()
-    if options := TOOLS.options(tool):
-        schema = object_in(parameters, place=f"tool {tool.name!r}: parameters")
-        if options["strict"] and not is_strict(schema):
-            raise not_strict(tool, parameters)
+    if options:
         function += b"," + json_bytes(options)[1:-1]
     return b'{"type":"function","function":' + function + b"}}"
 

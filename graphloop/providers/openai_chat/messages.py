@@ -1,25 +1,20 @@
 """Encode messages in the OpenAI chat wire format.
 
-A tool result is sent with the id of the call at the same position, because many servers repeat ids.
-A server's own data (`extra`, reasoning) is sent only if it came from this wire format. Reasoning is
-sent back only on turns with tool calls, in the field in which it arrived: DeepSeek and others
-require it on such turns, and ignore it elsewhere.
+These functions keep no state; `encode.py` gives each call its id. A server's own data (`extra`,
+reasoning) is sent only if it came from this wire format. Reasoning is sent back only on turns with
+tool calls, in the field in which it arrived: DeepSeek and others require it on such turns, and
+ignore it elsewhere.
 """
 
 from __future__ import annotations
 
-import re
 from base64 import b64decode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, assert_never
-
-from msgspec import Struct
-from msgspec.structs import replace
 
 from ...media import FileId, Inline, MediaPart, Url
 from ...values import (
     AssistantMessage,
-    Message,
     OpaquePart,
     ReasoningPart,
     SystemMessage,
@@ -40,7 +35,16 @@ from ..wire_json import (
     sent_name,
 )
 
-__all__ = ["CHAT_REASONING", "CHAT_WIRE", "THINKING_EXTRA", "Batch", "encode_message", "image_part"]
+__all__ = [
+    "CHAT_REASONING",
+    "CHAT_WIRE",
+    "THINKING_EXTRA",
+    "image_part",
+    "media_of_result",
+    "plain_message",
+    "result_message",
+    "turn_message",
+]
 
 CHAT_WIRE: Final = "openai"
 CHAT_REASONING: Final[Mapping[str, str]] = {
@@ -52,73 +56,30 @@ CHAT_REASONING: Final[Mapping[str, str]] = {
 THINKING_EXTRA: Final = '{"type":"thinking"}'
 """The `extra` of a reasoning part that arrived as a typed content part (Mistral)."""
 
-_is_made_up = re.compile(r"graphloop_\d+_\d+").fullmatch
 
-_NOTHING: Final[tuple[JsonObject, ...]] = ()
-
-
-class Batch(Struct, frozen=True):
-    """The call ids of the last turn, and the number of calls whose results are encoded.
-
-    `parts` holds the results' media. Tool messages of this wire hold only text, so
-    `parts` follow in one user message after the last result, which keeps the results together.
-    """
-
-    ids: tuple[str, ...] = ()
-    answered: int = 0
-    parts: tuple[JsonObject, ...] = ()
-
-    def waiting(self) -> tuple[JsonObject, ...]:
-        """Return one user message with the waiting `parts`, or an empty tuple."""
-        return ({"role": "user", "content": list(self.parts)},) if self.parts else _NOTHING
+def plain_message(message: SystemMessage | UserMessage) -> JsonObject:
+    """Return the wire's message for a message that is no part of a turn."""
+    if isinstance(message, SystemMessage):
+        return {"role": "system", "content": message.content}
+    return {"role": "user", "content": _user_content(message.content)}
 
 
-def encode_message(
-    batch: Batch, index: int, message: Message, *, reasoning: bool = True
-) -> tuple[Batch, tuple[JsonObject, ...]]:
-    """Return the next `Batch`, and the wire's messages for the message at `index`.
-
-    `reasoning` is whether the model's reasoning may be sent back to the server.
-    """
-    match message:
-        case ToolResult():
-            return _result(batch, index, message)
-        case AssistantMessage():
-            ids = tuple(_call_id(call.id, index, at) for at, call in enumerate(message.calls))
-            entry = _assistant(message, ids, reasoning=reasoning and bool(ids))
-            return Batch(ids), (*batch.waiting(), entry)
-        case SystemMessage():
-            entry = {"role": "system", "content": message.content}
-        case UserMessage():
-            entry = {"role": "user", "content": _user_content(message.content)}
-        case _:
-            assert_never(message)
-    return replace(batch, parts=()), (*batch.waiting(), entry)
-
-
-def _call_id(server_id: str, index: int, at: int) -> str:
-    # A server id in the form of generated ids could equal the generated id of another call.
-    is_usable = server_id and not _is_made_up(server_id)
-    return server_id if is_usable else f"graphloop_{index}_{at}"
-
-
-def _result(batch: Batch, index: int, result: ToolResult) -> tuple[Batch, tuple[JsonObject, ...]]:
-    at = batch.answered
-    call_id = batch.ids[at] if at < len(batch.ids) else _call_id(result.call_id, index, 0)
+def result_message(result: ToolResult, call_id: str) -> JsonObject:
+    """Return the wire's message for the result of the call that was sent with the id `call_id`."""
     text = failure_text(result.text) if result.is_error else result.text
-    entry: JsonObject = {"role": "tool", "tool_call_id": call_id, "content": text}
-    after = replace(batch, answered=at + 1, parts=batch.parts + _file_parts(result, call_id))
-    if after.answered < len(after.ids):
-        return after, (entry,)
-    return replace(after, parts=()), (entry, *after.waiting())
+    return {"role": "tool", "tool_call_id": call_id, "content": text}
 
 
-def _file_parts(result: ToolResult, call_id: str) -> tuple[JsonObject, ...]:
+def media_of_result(result: ToolResult, call_id: str) -> list[JsonObject]:
+    """Return the parts of a user's message with the media of a result; empty without media.
+
+    Tool messages of this wire hold only text, so media follow the results of a turn.
+    """
     if isinstance(result.content, str):
-        return _NOTHING
-    files = tuple(_part(part, "tool") for part in result.content if isinstance(part, MediaPart))
+        return []
+    files = [_part(part, "tool") for part in result.content if isinstance(part, MediaPart)]
     note = f"Attached to the result of tool {result.name} (call {call_id}):"
-    return ({"type": "text", "text": note}, *files) if files else _NOTHING
+    return [{"type": "text", "text": note}, *files] if files else []
 
 
 def _user_content(content: str | tuple[UserPart, ...]) -> object:
@@ -200,7 +161,22 @@ _MEDIA: Final = MediaTable(
 )
 
 
-def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bool) -> JsonObject:
+def turn_message(
+    message: AssistantMessage,
+    call_ids: Sequence[str],
+    *,
+    reasoning: bool = True,
+    unknown_fields: bool = True,
+) -> JsonObject:
+    """Return the wire's message for a turn of the model; its calls get the ids `call_ids`.
+
+    Args:
+        message: the turn.
+        call_ids: an id for each call.
+        reasoning: whether the model's reasoning may be sent back to the server.
+        unknown_fields: whether fields that only the server knows may be sent back to it.
+    """
+    reasoning = reasoning and bool(call_ids)
     own = message.wire == CHAT_WIRE
     extra = _extra(message.extra) if own else {}
     thoughts = {
@@ -215,10 +191,11 @@ def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bo
     if own and message.media:
         images = [_MEDIA.json_of(part, "assistant") for part in message.media]
         entry["images"] = [*images, *extra.pop("images", ())]
-    if ids:
-        pairs = zip(ids, message.calls, strict=True)
-        entry["tool_calls"] = [_call(call_id, call, own=own) for call_id, call in pairs]
-    return _with_extra(entry, extra)
+    if call_ids:
+        pairs = zip(call_ids, message.calls, strict=True)
+        with_own = own and unknown_fields
+        entry["tool_calls"] = [_call(call_id, call, own=with_own) for call_id, call in pairs]
+    return _with_extra(entry, extra) if unknown_fields else entry
 
 
 def _typed_content(message: AssistantMessage, *, thinking: bool) -> list[JsonObject]:

@@ -19,7 +19,7 @@ from ..finish_words import FinishWord, FinishWords
 from ..refusals import http_error
 from ..wire_json import is_list, is_object, json_bytes, parse_object
 from .decode import ChatDecoder
-from .encode import ChatFields, chat_encoder, tool_bytes
+from .encode import CALL_ID, ChatFields, chat_encoder, tool_bytes
 from .messages import CHAT_WIRE
 
 __all__ = ["CHAT_WORDS", "MaxTokensField", "OpenAIChat", "ReasoningReturn"]
@@ -28,7 +28,16 @@ MaxTokensField: TypeAlias = Literal["max_tokens", "max_completion_tokens"]
 ReasoningReturn: TypeAlias = Literal["auto", "never"]
 
 # OpenAI's reasoning models refuse `max_tokens`; many compatible servers accept only that field.
-_is_reasoning_model = re.compile(r"(?:o1|o3|o4|gpt-5)").match
+# A name may begin with a vendor's, as GitHub has it, or say that the model is fine-tuned.
+_is_reasoning_model = re.compile(r"(?:openai/|ft:)?(?:o[1-9]|gpt-[5-9])").match
+
+# Google's own endpoint for this wire, and gateways to it, keep Gemini's words.
+_GEMINI: Final = "Gemini behind a gateway"
+_FILTERED: Final = (
+    *("safety", "recitation", "prohibited_content", "blocklist", "spii", "language"),
+    *("image_safety", "image_prohibited_content", "image_recitation"),
+)
+_BROKEN: Final = ("malformed_function_call", "malformed_response", "unexpected_tool_call")
 
 CHAT_WORDS: Final[FinishWords] = {
     "stop": FinishWord(FinishReason.STOP, "OpenAI and nearly all others"),
@@ -51,17 +60,14 @@ CHAT_WORDS: Final[FinishWords] = {
     "content_filter": FinishWord(
         FinishReason.CONTENT_FILTER, "OpenAI, Azure, DeepSeek, OpenRouter"
     ),
-    "safety": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "recitation": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "prohibited_content": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
-    "blocklist": FinishWord(FinishReason.CONTENT_FILTER, "Gemini behind a gateway"),
+    **{word: FinishWord(FinishReason.CONTENT_FILTER, _GEMINI) for word in _FILTERED},
     "sensitive": FinishWord(FinishReason.CONTENT_FILTER, "Z.ai"),
     "error": FinishWord(None, "OpenRouter, Mistral, vLLM"),
     "abort": FinishWord(None, "vLLM, SGLang"),
     "aborted": FinishWord(None, "gateways"),
     "insufficient_system_resource": FinishWord(None, "DeepSeek"),
     "network_error": FinishWord(None, "Z.ai"),
-    "malformed_function_call": FinishWord(None, "Gemini behind a gateway"),
+    **{word: FinishWord(None, _GEMINI) for word in _BROKEN},
 }
 
 
@@ -73,13 +79,17 @@ class OpenAIChat:
     Args:
         model: the model's name on the server.
         max_tokens_field: the request field for `Settings.max_tokens`. The default is
-            `max_completion_tokens` for model names that start with o1, o3, o4 or gpt-5, else
+            `max_completion_tokens` for the o series of OpenAI and for gpt-5 and later, else
             `max_tokens`.
         reasoning: whether the model's reasoning is sent back to the server. `auto` sends it on
             turns with tool calls, in the field in which it arrived. `never` is for servers that
             refuse it.
         seed_field: the request field for `Settings.seed`.
         asks_usage: whether requests ask for a report of their usage; some servers refuse this.
+        call_id: a regular expression for the ids of calls that the server accepts. A call with
+            another id, such as a call of another service, gets an id of its own.
+        unknown_fields: whether fields of a reply that this wire does not know are sent back with
+            it. Strict servers refuse such fields, even their own.
         stream: whether requests ask for a stream; False for a server without streaming.
         finish_words: finish reasons that this server sends in addition to the known words.
     """
@@ -90,6 +100,8 @@ class OpenAIChat:
     reasoning: ReasoningReturn = "auto"
     seed_field: str = "seed"
     asks_usage: bool = True
+    call_id: str = CALL_ID
+    unknown_fields: bool = True
     stream: bool = True
     finish_words: FinishWords = field(default_factory=dict[str, FinishWord], repr=False)
     name: str = field(default=CHAT_WIRE, init=False)
@@ -108,7 +120,14 @@ class OpenAIChat:
         reasons = _is_reasoning_model(self.model)
         by_name = "max_completion_tokens" if reasons else "max_tokens"
         limit = self.max_tokens_field or by_name
-        names = ChatFields(limit, self.seed_field, self.asks_usage, self.stream)
+        names = ChatFields(
+            limit,
+            self.seed_field,
+            self.asks_usage,
+            self.stream,
+            self.call_id,
+            self.unknown_fields,
+        )
         return chat_encoder(self.model, names, reasoning=self.reasoning == "auto")
 
     def decoder(self) -> ChatDecoder:
@@ -129,7 +148,7 @@ class OpenAIChat:
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
-        return http_error(CHAT_WIRE, status, body)
+        return http_error(CHAT_WIRE, status, body, path=self.path)
 
 
 def _as_delta(message: object) -> object:

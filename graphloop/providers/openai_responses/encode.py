@@ -25,13 +25,12 @@ from ...values import (
     ToolSpec,
     UserMessage,
 )
-from ..call_ids import CallIds
-from ..encoder import EncodedHistory, PrefixEncoder
+from ..encoder import CallIds, EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import is_strict, not_strict
-from ..tool_forms import ToolForms
+from ..strict_schema import strict_form, strict_parameters
+from ..tool_forms import ToolForms, run_by_caller
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in, object_text, sent_name
-from .items import RESPONSES_WIRE, assistant_items, result_item, user_item
+from .items import RESPONSES_WIRE, assistant_items, callers_of, result_item, user_item
 
 __all__ = ["function_or_tool", "responses_encoder"]
 
@@ -43,15 +42,45 @@ _is_call_id = re.compile(r"[^\s]{1,64}", re.ASCII).fullmatch
 
 def _is_own(tool: ToolSpec, definition: JsonObject) -> bool:  # noqa: ARG001 - it has no name
     kind = definition.get("type")
-    return isinstance(kind, str) and kind not in {"function", "custom", ""}
+    return isinstance(kind, str) and bool(kind)
 
+
+def _openai_fault(definition: JsonObject) -> str:
+    """Return why no run could go on with a tool of the server; see `ToolForms`.
+
+    OpenAI's server asks its caller about each call of an MCP tool, unless it is told not to.
+    """
+    kind, approval = definition.get("type"), definition.get("require_approval", "always")
+    if kind == "mcp" and approval != "never":
+        return (
+            "require_approval: expected 'never', since no run can wait for an approval "
+            f"that OpenAI's server asks for, found {approval!r:.80}. Fix: connect to the MCP "
+            "server from here with `graphloop.mcp.http(url)`, so that a gate asks about its "
+            "calls; or give require_approval='never'."
+        )
+    shell: object = definition.get("environment")
+    is_local = (
+        kind in _RUN_BY_CALLER
+        or (kind == "tool_search" and definition.get("execution") == "client")
+        or (kind == "shell" and (not is_object(shell) or shell.get("type") == "local"))
+    )
+    return run_by_caller(definition) if is_local else ""
+
+
+_RUN_BY_CALLER: Final = frozenset(
+    {
+        *("apply_patch", "computer", "computer_use_preview", "custom", "function", "local_shell"),
+        "namespace",
+    }
+)
 
 TOOLS: Final = ToolForms(
     RESPONSES_WIRE,
     "OpenAI Responses",
     "a definition with a 'type', such as {'type': 'web_search'}",
     _is_own,
-    {"strict": bool, "defer_loading": bool},
+    _openai_fault,
+    {"allowed_callers": list, "defer_loading": bool, "output_schema": dict, "strict": bool},
 )
 """The tools of OpenAI's server, which have a type and no name."""
 
@@ -87,6 +116,7 @@ class _ResponsesHistory(EncodedHistory):
     def __init__(self) -> None:
         super().__init__()
         self._call_ids = CallIds(_is_call_id)
+        self._callers: dict[str, object] = {}
 
     def add(self, position: int, message: Message) -> None:
         match message:
@@ -95,9 +125,12 @@ class _ResponsesHistory(EncodedHistory):
             case UserMessage():
                 items = [user_item(message)]
             case ToolResult():
-                items = [result_item(message, self._call_ids.of_result(message, position))]
+                call_id = self._call_ids.of_result(message, position)
+                items = [result_item(message, call_id, self._callers.get(call_id))]
             case AssistantMessage():
-                items = assistant_items(message, self._call_ids.of_turn(message, position))
+                call_ids = self._call_ids.of_turn(message)
+                items = assistant_items(message, call_ids)
+                self._callers = callers_of(message, call_ids)
             case _:
                 assert_never(message)
         for item in items:
@@ -118,9 +151,7 @@ def _head(
     del instructions  # This wire sends system messages in the history.
     settings = request.settings
     options, server_tools = options_of(settings, _OWNED)
-    for tool in server_tools:
-        _refuse_asking(tool, "Settings.options: tools")
-    tools = [*map(function_or_tool, request.tools), *map(json_text, server_tools)]
+    tools = [*map(function_or_tool, request.tools), *TOOLS.of_options(server_tools)]
     fields = dict(fixed)
     include = _included(options, encrypted_reasoning=encrypted_reasoning)
     if include:
@@ -141,8 +172,13 @@ def _head(
 
 
 def _included(options: JsonObject, *, encrypted_reasoning: bool) -> list[object]:
-    """Take `include` out of the options; return it with the field that the loop needs."""
+    """Take `include` out of the options; return it with the field that the loop needs.
+
+    A null includes nothing: a deployment's name does not tell whether its model reasons.
+    """
     given: object = options.pop("include", [])
+    if given is None:
+        return []
     if not is_list(given):
         raise ConfigError(
             f"Settings.options: expected an array at 'include', found {given!r:.80}. Fix: list the "
@@ -181,7 +217,9 @@ def _text_format(output: OutputSpec | None, options: JsonObject) -> JsonObject:
     about: JsonObject = {"type": "json_schema", "name": sent_name(output.name)}
     if output.description:
         about["description"] = output.description
-    return {"text": {**text, "format": {**about, "strict": is_strict(schema), "schema": schema}}}
+    form = strict_form(schema)
+    strict = {"strict": form is not None, "schema": schema if form is None else form}
+    return {"text": {**text, "format": {**about, **strict}}}
 
 
 def function_or_tool(tool: ToolSpec) -> str:
@@ -191,35 +229,14 @@ def function_or_tool(tool: ToolSpec) -> str:
         ConfigError: this wire format cannot carry the tool.
     """
     if tool.kind == "provider":
-        definition = TOOLS.definition(tool)
-        place = f"tool {tool.name!r}"
-        _refuse_asking(object_in(definition, place=place), place)
-        return definition
+        return TOOLS.definition(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     options = TOOLS.options(tool)
-    if options.get("strict") and not is_strict(object_in(parameters, place=tool.name)):
-        raise not_strict(tool, parameters)
+    if options.get("strict"):
+        parameters = strict_parameters(tool, parameters)
     about = {"type": "function", "name": tool.name, "description": tool.description}
     # Without `strict`, this server makes the schema strict, and so optional parameters required.
     return f'{json_text({**about, "strict": False, **options})[:-1]},"parameters":{parameters}}}'
-
-
-def _refuse_asking(definition: object, place: str) -> None:
-    """Refuse an MCP server that OpenAI's server would ask about: such a question parks no run.
-
-    Raises:
-        ConfigError: the definition leaves a call to an approval, as OpenAI does by default.
-    """
-    if not is_object(definition) or definition.get("type") != "mcp":
-        return
-    found = definition.get("require_approval", "always")
-    if found != "never":
-        raise ConfigError(
-            f"{place}: require_approval: expected 'never', since no run can wait for an approval "
-            f"that OpenAI's server asks for, found {found!r:.80}. Fix: connect to the MCP server "
-            "from here with `graphloop.mcp.http(url)`, so that a gate asks about its calls; or "
-            "give require_approval='never'."
-        )
 
 
 def _choice(choice: ToolChoice, tools: Sequence[ToolSpec]) -> str:

@@ -39,6 +39,7 @@ __all__ = [
     "PICTURE",
     "RESPONSES_WIRE",
     "assistant_items",
+    "callers_of",
     "reasoning_of",
     "result_item",
     "user_item",
@@ -48,6 +49,9 @@ RESPONSES_WIRE: Final = "openai-responses"
 
 PICTURE: Final = "image_generation_call"
 """The type of the item with a picture that the model made."""
+
+CALLER: Final = "caller"
+"""The field of a call, and of its result, with the program of the server that made the call."""
 
 CONTENT: Final = "content"
 """The field of a `TextPart.extra` that holds the fields of the text's content part."""
@@ -60,8 +64,14 @@ def user_item(message: UserMessage) -> str:
     return json_text({"role": "user", "content": said})
 
 
-def result_item(result: ToolResult, call_id: str) -> str:
-    """Return the item with the result of the call that was sent with the id `call_id`."""
+def result_item(result: ToolResult, call_id: str, caller: object = None) -> str:
+    """Return the item with the result of the call that was sent with the id `call_id`.
+
+    Args:
+        result: the result.
+        call_id: the id of the call.
+        caller: the program of the server that made the call and waits for its result, if any.
+    """
     content = result.content
     output: str | list[JsonObject]
     if isinstance(content, str):
@@ -70,17 +80,22 @@ def result_item(result: ToolResult, call_id: str) -> str:
         output = _content(content, "tool")
         if result.is_error:
             output.insert(0, {"type": "input_text", "text": "Error:"})
-    return json_text({"type": "function_call_output", "call_id": call_id, "output": output})
+    item = {"type": "function_call_output", "call_id": call_id, "output": output}
+    return json_text(item if caller is None else {**item, "caller": caller})
+
+
+def callers_of(message: AssistantMessage, call_ids: Sequence[str]) -> dict[str, object]:
+    """Return what made each call of a message that the model did not make itself, by its id."""
+    if not _keeps_own_data(message):
+        return {}
+    extras = [_extra(call.extra) for call in message.calls]
+    pairs = zip(call_ids, extras, strict=True)
+    return {call_id: extra[CALLER] for call_id, extra in pairs if extra.get(CALLER)}
 
 
 def assistant_items(message: AssistantMessage, call_ids: Sequence[str]) -> list[str]:
-    """Return the items of an assistant message; its calls get the ids `call_ids`.
-
-    The server refuses an item by its id if the reasoning that it followed is missing. So a message
-    that has lost reasoning, for example by a compaction, is sent without the server's own data.
-    """
-    reasoned = reasoning_of(message.parts)
-    own = message.wire == RESPONSES_WIRE and message.extra in ("", reasoned)
+    """Return the items of an assistant message; its calls get the ids `call_ids`."""
+    own = _keeps_own_data(message)
     ids = iter(call_ids)
     items: list[str] = []
     parts = list(message.parts)
@@ -102,6 +117,15 @@ def assistant_items(message: AssistantMessage, call_ids: Sequence[str]) -> list[
             case _:
                 pass
     return items
+
+
+def _keeps_own_data(message: AssistantMessage) -> bool:
+    """Whether a message is sent with the server's own data.
+
+    The server refuses an item by its id if the reasoning that it followed is missing. So a message
+    that has lost reasoning, for example by a compaction, is sent without.
+    """
+    return message.wire == RESPONSES_WIRE and message.extra in ("", reasoning_of(message.parts))
 
 
 def reasoning_of(parts: Iterable[AssistantPart]) -> str:

@@ -25,7 +25,7 @@ from .items import RESPONSES_WIRE
 __all__ = ["RESPONSES_WORDS", "OpenAIResponses"]
 
 # OpenAI refuses to include encrypted reasoning for its models that do not reason.
-_never_reasons = re.compile(r"(?:chatgpt-|gpt-3|gpt-4)").match
+_never_reasons = re.compile(r"(?:openai/|ft:)?(?:chatgpt-|gpt-3|gpt-4)").match
 
 RESPONSES_WORDS: Final[FinishWords] = {
     "completed": FinishWord(FinishReason.STOP, "OpenAI, llama.cpp, vLLM"),
@@ -92,4 +92,4 @@ class OpenAIResponses:
 
     def error(self, status: int, body: bytes) -> ProviderError:
         """Return the `ProviderError` for an HTTP error response; never raises."""
-        return http_error(RESPONSES_WIRE, status, body)
+        return http_error(RESPONSES_WIRE, status, body, path=self.path)

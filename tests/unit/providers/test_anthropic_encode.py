@@ -62,16 +62,16 @@ def test_results_are_paired_by_position_whatever_the_ids_say() -> None:
     )
 
     ids = [[block["id"] for block in messages[at]["content"]] for at in (1, 3)]
-    assert ids == [["0", "call_1_1", "call_1_2"], ["call_5_0", "call_5_1", "call_5_2"]]
+    assert ids == [["0", "call00001", "call00002"], ["call00003", "call00004", "call00005"]]
     answered = [block["tool_use_id"] for at in (2, 4) for block in messages[at]["content"]]
-    assert answered == ["0", "call_1_1", "call_1_2", "call_5_0"]
+    assert answered == ["0", "call00001", "call00002", "call00003"]
 
 
 def test_a_made_up_id_never_meets_a_real_one() -> None:
     """A server may happen to use the very form that is made up here."""
-    calls = (ToolCall("call_1_1", "f", "{}"), ToolCall("", "f", "{}"))
+    calls = (ToolCall("call00001", "f", "{}"), ToolCall("", "f", "{}"))
 
-    assert [block["id"] for block in content(*calls)] == ["call_1_1", "call_1_1_"]
+    assert [block["id"] for block in content(*calls)] == ["call00001", "call00002"]
 
 
 def test_blank_text_and_empty_turns_are_left_out() -> None:

@@ -178,6 +178,15 @@ def test_a_function_s_own_fields_are_those_that_anthropic_publishes() -> None:
     published: TypeAdapter[object] = TypeAdapter(ToolParam)
     assert json.loads(published.dump_json(published.validate_python(sent))) == sent
     assert {name: sent[name] for name in OPTIONS} == OPTIONS
+    assert sent["input_schema"]["additionalProperties"] is False
+
+
+def test_a_strict_function_that_the_api_cannot_enforce_is_refused() -> None:
+    """Anthropic answers 400 to an open object in a strict tool."""
+    tool = ToolSpec("f", "", '{"type":"object"}', definition='{"strict":true}')
+
+    with pytest.raises(ConfigError, match=r"tool 'f': parameters: .*any name.*leave strict out"):
+        WIRE.check_tool(tool)
 
 
 @pytest.mark.parametrize(

@@ -299,14 +299,14 @@ def test_results_answer_the_calls_before_them_in_order() -> None:
 
     assert called["parts"] == [
         {"functionCall": {"name": "f", "id": "c", "args": {}}},
-        {"functionCall": {"name": "g", "id": "call_1_1", "args": {"a": 1}}},
+        {"functionCall": {"name": "g", "id": "call00001", "args": {"a": 1}}},
         {"functionCall": {"name": "h", "args": {}}},
         {"functionCall": {"name": "h", "args": {}}},
     ]
     responses = [part["functionResponse"] for part in answered["parts"][:-1]]
     assert responses == [
         {"id": "c", "name": "f", "response": {"output": "f"}},
-        {"id": "call_1_1", "name": "g", "response": {"output": "g"}},
+        {"id": "call00001", "name": "g", "response": {"output": "g"}},
         {"name": "h", "response": {"output": "h"}},
         {"name": "h", "response": {"output": "h"}},
     ]
@@ -366,7 +366,7 @@ def test_the_parts_of_a_reply_go_back_as_they_came(name: str) -> None:
         if "functionCall" in part:
             part["functionCall"].setdefault("args", {})
     if name == "same call ids":
-        expected[1]["functionCall"]["id"] = "call_1_1"
+        expected[1]["functionCall"]["id"] = "call00001"
     assert sent == ([said("model", *expected)] if expected else [])
 
 

@@ -93,7 +93,7 @@ def test_without_tools_nothing_about_tools_is_sent() -> None:
 
 def test_every_setting_reaches_the_body() -> None:
     """Every option takes effect; OpenAI's reasoning models refuse `max_tokens`."""
-    for model in ("o1-mini", "o3", "o4-mini", "gpt-5.1"):
+    for model in ("o1-mini", "o3", "gpt-5.1", "gpt-6", "ft:o4-mini:org::id", "openai/gpt-5"):
         limited = with_settings(Settings(max_tokens=5), model)
         assert ("max_tokens" in limited, limited["max_completion_tokens"]) == (False, 5)
     settings = Settings(9, 0.5, 0.9, ("END",), 7, parallel_tool_calls=False)

@@ -7,6 +7,7 @@ from typing import get_args
 
 import pytest
 
+from graphloop.errors import ConfigError
 from graphloop.media import Inline, MediaPart, Url
 from graphloop.providers.base import ServerEvent
 from graphloop.providers.openai_chat.messages import THINKING_EXTRA
@@ -32,35 +33,41 @@ def test_results_are_paired_with_calls_by_position() -> None:
 
     found = sent(calls, result("first", "other"), result("second", "ids"))
 
-    assert [call["id"] for call in found[0]["tool_calls"]] == ["call_0", "call_0"]
+    ids = ["call_0", "call00001"]
+    assert ids == [call["id"] for call in found[0]["tool_calls"]]
     assert [(one["tool_call_id"], one["content"]) for one in found[1:]] == [
-        ("call_0", "first"),
-        ("call_0", "second"),
+        (ids[0], "first"),
+        (ids[1], "second"),
     ]
 
 
-def test_calls_without_an_id_get_one_from_their_position() -> None:
+def test_calls_without_an_id_get_one_from_their_number() -> None:
     """An empty id is refused by servers, and a random one would change the prefix."""
     calls = said(evolve(NYC, id=""), LONDON, evolve(NYC, id=""))
 
     found = sent(QUESTION, calls, result("a"), result("b"), result("c"))
 
-    ids = ["graphloop_1_0", "call_b", "graphloop_1_2"]
+    ids = ["call00000", "call_b", "call00002"]
     assert ids == [call["id"] for call in found[1]["tool_calls"]]
     assert ids == [one["tool_call_id"] for one in found[2:]]
 
 
 def test_a_made_up_id_is_no_other_calls_id() -> None:
     """A server that answers in our own form must not make two calls one."""
-    calls = said(evolve(NYC, id="graphloop_0_1"), evolve(LONDON, id=""))
-    later = said(evolve(NYC, id="graphloop_0_0"))
+    calls = said(evolve(NYC, id="call00001"), evolve(LONDON, id=""))
+    later = said(evolve(NYC, id="call00002"))
 
-    found = sent(calls, result("a"), result("b"), later, result("c"), result("d", "graphloop_3_0"))
+    found = sent(calls, result("a"), result("b"), later, result("c"))
 
     made = [call["id"] for turn in (found[0], found[3]) for call in turn["tool_calls"]]
-    assert made == ["graphloop_0_0", "graphloop_0_1", "graphloop_3_0"]
-    answered = [one["tool_call_id"] for one in found if one["role"] == "tool"]
-    assert answered == [*made, "graphloop_5_0"]
+    assert made == ["call00001", "call00002", "call00003"]
+    assert made == [one["tool_call_id"] for one in found if one["role"] == "tool"]
+
+
+def test_a_result_without_a_call_is_refused() -> None:
+    """The server would refuse each request with it, and its words would not tell the place."""
+    with pytest.raises(ConfigError, match=r"messages\[3\].*after all 1 call"):
+        sent(QUESTION, said(NYC), result("a"), result("b"))
 
 
 @pytest.mark.parametrize("status", sorted(set(get_args(ResultStatus)) - {"ok"}))
@@ -69,7 +76,7 @@ def test_a_result_that_is_an_error_says_so(status: ResultStatus) -> None:
     failed = evolve(result("division by zero"), status=status)
     shown = evolve(result((TextPart("half a page"), MediaPart("image/*", Url("u")))), status=status)
 
-    found = sent(said(NYC, LONDON), failed, shown, QUESTION, result("division by zero"))
+    found = sent(said(NYC, LONDON, NYC), failed, shown, QUESTION, result("division by zero"))
 
     assert [found[at]["content"] for at in (1, 2)] == [
         "Error: division by zero",

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from datetime import date, datetime
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, create_model
 
 from graphloop.errors import ConfigError
 from graphloop.providers.anthropic.output_schema import closed_schema, refused_part
-from graphloop.providers.strict_schema import is_strict
+from graphloop.providers.strict_schema import strict_form
 
 NUMBER = {"type": "number"}
 CLOSED: dict[str, Any] = {
@@ -24,6 +26,17 @@ CLOSED: dict[str, Any] = {
 def within(part: object) -> dict[str, Any]:
     """Return a closed object whose one property has this schema."""
     return {**CLOSED, "properties": {"a": part}}
+
+
+def places(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a schema at each place at which a schema may hold another."""
+    return [
+        part,
+        within(part),
+        within({"type": "array", "items": part}),
+        within({"anyOf": [NUMBER, part]}),
+        within(NUMBER) | {"$defs": {"B": part}},
+    ]
 
 
 def closed(schema: object, **more: str) -> Any:
@@ -44,9 +57,9 @@ def closed(schema: object, **more: str) -> Any:
         {"type": "object", "additionalProperties": False},
     ],
 )
-def test_closed_objects_with_all_properties_required_are_strict(schema: object) -> None:
+def test_closed_objects_with_all_properties_required_are_strict(schema: dict[str, Any]) -> None:
     """Then the server makes the model keep to the schema, instead of asking it to."""
-    assert is_strict(schema)
+    assert strict_form(schema) == schema
 
 
 OPEN = {**CLOSED, "additionalProperties": True}
@@ -54,14 +67,60 @@ SILENT = {key: value for key, value in CLOSED.items() if key != "additionalPrope
 OPTIONAL = {key: value for key, value in CLOSED.items() if key != "required"}
 
 
-@pytest.mark.parametrize("loose", [OPEN, SILENT, OPTIONAL, {**CLOSED, "required": ["a", "b"]}])
-def test_an_open_object_anywhere_is_not_strict(loose: dict[str, Any]) -> None:
+@pytest.mark.parametrize("loose", [OPEN, OPTIONAL, {**CLOSED, "required": ["a", "b"]}])
+def test_an_object_that_is_open_on_purpose_is_not_strict(loose: dict[str, Any]) -> None:
     """Strict mode would answer 400, at whatever depth it finds one."""
-    assert not is_strict(loose)
-    assert not is_strict(within(loose))
-    assert not is_strict(within({"type": "array", "items": loose}))
-    assert not is_strict(within({"anyOf": [NUMBER, loose]}))
-    assert not is_strict(within(NUMBER) | {"$defs": {"B": loose}})
+    assert [strict_form(each) for each in places(loose)] == [None] * len(places(loose))
+
+
+def test_an_object_that_says_nothing_of_more_properties_forbids_them() -> None:
+    """Pydantic's models say nothing; OpenAI would then only ask its model to keep to them."""
+    null = {"anyOf": [NUMBER, {"type": "null"}]}
+    inner: dict[str, Any] = {"type": "object", "properties": {"b": {**null, "default": None}}}
+    closed_inner: dict[str, Any] = {
+        "type": "object",
+        "properties": {"b": null},
+        "additionalProperties": False,
+        "required": ["b"],
+    }
+
+    assert [strict_form(each) for each in places(SILENT)] == places(CLOSED)
+    assert [strict_form(each) for each in places(inner)] == places(closed_inner)
+    assert "default" in inner["properties"]["b"], "the caller's schema stays as it is"
+
+
+class Kinds(BaseModel):
+    """What pydantic writes of common types."""
+
+    day: date
+    tags: list[str]
+    mood: Literal["good", "bad"]
+    note: str | None = None
+    size: int = Field(ge=0, le=9)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "is_strict"),
+    [
+        (Kinds, True),
+        (list[Kinds], True),
+        (datetime | None, True),
+        (dict[str, int], False),
+        (Any, False),
+        (list[Any], False),
+        (Path, False),
+        (tuple[int, str], False),
+    ],
+)
+def test_a_model_of_pydantic_is_strict_if_openai_knows_its_types(
+    annotation: Any, is_strict: bool
+) -> None:
+    """OpenAI answers 400 to other formats, to patterns that look around, to a part without type."""
+    model = create_model("Model", field=(annotation, ...))
+
+    form = strict_form(model.model_json_schema())
+
+    assert (form is not None) is is_strict
 
 
 @pytest.mark.parametrize(
@@ -70,16 +129,20 @@ def test_an_open_object_anywhere_is_not_strict(loose: dict[str, Any]) -> None:
         within({"type": "number", "default": 1}),
         within({"type": "string", "minLength": 1}),
         within({"oneOf": [NUMBER]}),
-        within({"properties": {}}),
+        within({}),
+        within({"type": "array"}),
+        within({"type": "string", "pattern": "(?=a)b"}),
+        within({"$ref": "#/$defs/B", "description": "d"}) | {"$defs": {"B": CLOSED}},
         {"anyOf": [CLOSED, CLOSED]},
         CLOSED | {"anyOf": [CLOSED]},
         {"type": "array", "items": CLOSED},
-        [],
+        {"type": "object"},
+        {},
     ],
 )
-def test_what_strict_mode_does_not_know_is_not_strict(schema: object) -> None:
+def test_what_strict_mode_does_not_know_is_not_strict(schema: dict[str, Any]) -> None:
     """A schema that is only a hint is better than a request that is refused."""
-    assert not is_strict(schema)
+    assert strict_form(schema) is None
 
 
 def test_a_schema_that_fits_is_sent_as_it_was_written() -> None:

@@ -93,6 +93,16 @@ def test_a_refusal_is_classed_by_its_status_and_quoted(
     assert ("Add credit" in str(found)) is (b"insufficient" in body or b"billing" in body)
 
 
+@on_both_wires
+@pytest.mark.parametrize("status", [404, 405])
+def test_an_address_that_the_server_does_not_know_is_named(wire: Wire, status: int) -> None:
+    """Most often `base_url` has a part of the path twice, or lacks one."""
+    found = str(wire.error(status, b'{"detail":"Not Found"}'))
+
+    assert f"base_url, to which graphloop adds {wire.path!r}" in found
+    assert "base_url" not in str(wire.error(400, b'{"detail":"No"}'))
+
+
 @pytest.mark.parametrize("secret", ["sk-proj-abcdef123456", "Bearer abcdef123456"])
 def test_a_key_that_the_server_repeats_is_not_quoted(secret: str) -> None:
     """Messages end in logs and journals."""

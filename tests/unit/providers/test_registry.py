@@ -15,7 +15,7 @@ from graphloop.errors import ConfigError, ScriptError
 from graphloop.providers.base import ServerEvent
 from graphloop.providers.finish_words import FinishWord
 from graphloop.providers.http import HttpProvider
-from graphloop.providers.registry import resolve
+from graphloop.providers.registry import connect, resolve
 from graphloop.providers.retries import Retries
 from graphloop.providers.script import ScriptedModel
 from graphloop.providers.services import OPENAI_CHAT, SERVICES, Service, service_of, usual_model
@@ -221,3 +221,10 @@ def test_the_registry_imports_no_wire_and_no_httpx() -> None:
     assert told.stdout.decode().strip() == str(
         ["graphloop.providers.base", "graphloop.providers.services", "graphloop.providers.registry"]
     )
+
+
+def test_an_option_that_no_model_has_is_refused() -> None:
+    """A misspelt address would send the conversation and the key to the service's own server."""
+    misspelt = {"base_ur": "http://localhost:1", "api_key": "k"}
+    with pytest.raises(ConfigError, match=r"`base_ur`.*Did you mean 'base_url'"):
+        connect("openai:m", **misspelt)  # type: ignore[arg-type]

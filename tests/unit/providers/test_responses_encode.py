@@ -85,7 +85,9 @@ def test_a_request_stores_nothing_and_asks_for_encrypted_reasoning() -> None:
     assert list(sent)[-1] == "input"
 
 
-@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4.1-mini", "gpt-3.5-turbo", "chatgpt-4o-latest"])
+@pytest.mark.parametrize(
+    "model", ["gpt-4o", "gpt-3.5-turbo", "chatgpt-4o-latest", "ft:gpt-4.1-mini:org::id"]
+)
 def test_models_that_do_not_reason_are_not_asked_for_reasoning(model: str) -> None:
     """OpenAI refuses such a request."""
     plain = body(ModelRequest((GO,)), OpenAIResponses(model))
@@ -95,6 +97,8 @@ def test_models_that_do_not_reason_are_not_asked_for_reasoning(model: str) -> No
     assert forced["include"] == ["reasoning.encrypted_content"]
     never = OpenAIResponses("gpt-5", encrypted_reasoning=False)
     assert "include" not in body(ModelRequest((GO,)), never)
+    # The caller knows better, such as of a deployment on Azure.
+    assert "include" not in asked(settings=Settings(options='{"include":null}'))
 
 
 def test_settings_have_the_names_of_the_wire() -> None:
@@ -229,8 +233,8 @@ def test_results_answer_the_calls_before_them_in_order() -> None:
     sent = asked(GO, turn, *results)["input"][1:]
 
     assert [(item["type"], item["call_id"]) for item in sent] == [
-        *(("function_call", call_id) for call_id in ("c", "call_1_1", "call_1_2")),
-        *(("function_call_output", call_id) for call_id in ("c", "call_1_1", "call_1_2")),
+        *(("function_call", call_id) for call_id in ("c", "call00001", "call00002")),
+        *(("function_call_output", call_id) for call_id in ("c", "call00001", "call00002")),
     ]
     assert sent[2]["arguments"] == "{}"
     with pytest.raises(ConfigError, match="after all 0 call"):
@@ -275,7 +279,7 @@ def test_the_items_of_a_reply_go_back_as_they_came(name: str) -> None:
         for part in item.get("content", ()):
             part.pop("logprobs", None)
     if name == "same call ids":
-        expected[1]["call_id"] = "call_1_1"
+        expected[1]["call_id"] = "call00001"
     if name == "bad arguments":
         expected[0]["arguments"] = "{}"
     assert sent == expected

@@ -13,7 +13,7 @@ from graphloop import Agent, tool
 from graphloop.errors import ConfigError, ProviderError, RateLimited, ScriptError
 from graphloop.events import Event
 from graphloop.media import Inline, MediaPart, Url
-from graphloop.providers import Access, MediaDelta, Retries, ScriptedModel
+from graphloop.providers import Access, MediaDelta, Retries, ScriptedModel, google_search
 from graphloop.spending import UsageDetails
 from graphloop.stores import MemoryStore
 from graphloop.testing import recorded, refuse_requests
@@ -259,3 +259,13 @@ def test_what_cannot_work_is_refused_at_once(tmp_path: Path) -> None:
         recorded("openai:m", tmp_path / "c.yaml")
     with pytest.raises(ConfigError, match="another file, which would be lost"):
         recorded("openai:m", tmp_path / "c.yaml", mode="record")
+
+
+def test_a_recording_refuses_what_its_model_refuses(tmp_path: Path) -> None:
+    """When the agent is made, as without the recording: not in the middle of its first run."""
+    model = recorded("anthropic:m", tmp_path / "talk.yaml", api_key="k")
+
+    with pytest.raises(ConfigError, match="wire 'google'"):
+        Agent(model, tools=[google_search()])
+    with pytest.raises(ConfigError, match="has no seed"):
+        Agent(model, seed=3)
