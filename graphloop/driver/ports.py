@@ -56,7 +56,8 @@ S = TypeVar("S")
 Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
 Callback: TypeAlias = Callable[[Run[S]], CallbackAnswer | Awaitable[CallbackAnswer]]
 GivenAnswer: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
-Price: TypeAlias = Callable[[Reply], float | None]
+Price: TypeAlias = Callable[[Reply, str], float | None]
+"""Returns the cost in US dollars of a reply of the model with this label; None if unknown."""
 
 
 class LeftOpen(Exception):
@@ -139,7 +140,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
         secret: the key that signs approval tokens; None for unsigned tokens.
         path: the keys of the calls that started the parent agents, outermost first.
         step_s: the time limit of a turn in seconds; None for no limit.
-        price: returns the cost of a reply in US dollars, or None if the cost is not known.
+        price: returns the cost of a reply.
         clock: returns the time in seconds since the epoch; the run reads no other clock.
         deps: the caller's object for the user's functions; no journal and no error shows it.
         wrong: warnings about condition functions that raised or did not return a bool, in this run
