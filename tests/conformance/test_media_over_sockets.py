@@ -20,9 +20,12 @@ from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.values import TextPart
 from tests.google_talk import GOOGLE
-from tests.responses_talk import ITEMS, RESPONSES, recorded, stream
+from tests.google_talk import ITEMS as PARTS
+from tests.google_talk import recorded as recorded_by_google
+from tests.google_talk import stream as google_stream
+from tests.responses_talk import ITEMS, PIXEL, RESPONSES, recorded, stream
 from tests.transcripts import ANTHROPIC, OPENAI
-from tests.wire_server import Answer, WireServer
+from tests.wire_server import Answer, WireServer, sse
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 PDF = b"%PDF-1.7\n" + bytes(range(255, -1, -1))
@@ -36,6 +39,24 @@ WIRES: Mapping[str, tuple[Wire, Mapping[str, bytes]]] = {
         {**RESPONSES, "tools": recorded(stream(ITEMS["call"]))},
     ),
 }
+
+IMAGES = {
+    "images": [
+        {
+            "type": "image_url",
+            "index": 0,
+            "image_url": {"url": f"data:image/png;base64,{b64encode(PIXEL).decode()}"},
+        }
+    ]
+}
+DRAWN: Mapping[str, list[bytes]] = {
+    "google": [recorded_by_google(google_stream(PARTS["picture"]))],
+    "openai": sse(
+        json.dumps({"choices": [{"index": 0, "delta": IMAGES, "finish_reason": "stop"}]}), "[DONE]"
+    ),
+    "openai-responses": [recorded(stream(ITEMS["picture"]))],
+}
+"""A reply with a picture, on each wire that has such replies."""
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -72,6 +93,27 @@ async def test_a_picture_of_a_tool_reaches_the_model(wire: str) -> None:
         await agent.aclose()
 
     assert b64encode(PNG) in server.requests[1].body
+
+
+@pytest.mark.parametrize("made_by", DRAWN)
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_picture_that_a_model_made_can_be_shown_to_any_model(
+    wire: str, made_by: str
+) -> None:
+    """What only its own wire knows of it, such as a signature or an id, stays with the reply."""
+    (painter, _), (form, recorded) = WIRES[made_by], WIRES[wire]
+    answers = [Answer(DRAWN[made_by]), Answer([recorded["text"]])]
+    async with WireServer(answers) as server:
+        endpoint = Endpoint(server.url, "k")
+        async with Agent(HttpProvider(painter, endpoint)) as first:
+            drawn = await first.generate("Draw a fox.")
+
+        async with Agent(HttpProvider(form, endpoint)) as second:
+            await second.generate(["Judge it.", *drawn.media])
+
+    kept = [part for part in drawn.steps[0].reply.message.parts if isinstance(part, MediaPart)]
+    assert all(part.extra for part in kept)
+    assert b64encode(PIXEL) in server.requests[1].body
 
 
 @pytest.mark.parametrize(

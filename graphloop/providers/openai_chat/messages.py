@@ -212,8 +212,9 @@ def _assistant(message: AssistantMessage, ids: tuple[str, ...], *, reasoning: bo
     if own and reasoning:
         details = thoughts.get("reasoning_details")
         entry |= {"reasoning_details": details} if details else _flat_reasoning(message)
-    if own and message.media:
-        images = [_MEDIA.json_of(part, "assistant") for part in message.media]
+    made = [part for part in message.parts if isinstance(part, MediaPart)]
+    if own and made:
+        images = [_MEDIA.json_of(part, "assistant") for part in made]
         entry["images"] = [*images, *extra.pop("images", ())]
     if ids:
         pairs = zip(ids, message.calls, strict=True)
