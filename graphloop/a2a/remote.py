@@ -24,7 +24,7 @@ from google.protobuf.json_format import MessageToDict
 
 from ..effects import ToolAnswer
 from ..errors import ConfigError, ToolError
-from ..media import Inline, MediaPart
+from ..media import MediaPart, received
 from ..tools import NOT_DONE, UNKNOWN, AnyTool, Approval, NotFound, Tool, ToolContext, ToolReturn
 from ..values import TextPart
 from .link import ASKING, FAILURES, Hear, Link, asked_id, linked
@@ -240,9 +240,10 @@ def _answer_content(said: Sequence[Sequence[Part]]) -> object:
 def _part_of(part: Part) -> TextPart | MediaPart:
     """Return a part of an answer; a URL is only named, and never loaded."""
     match part.WhichOneof("content"):
+        case "raw" if not part.raw:
+            return TextPart(f"[file {part.filename!r}: empty]")
         case "raw":
-            media_type = part.media_type or "application/octet-stream"
-            return MediaPart(media_type, Inline(part.raw), part.filename)
+            return received(part.raw, part.media_type, part.filename)
         case "url":
             return TextPart(f"[file {part.filename!r} at {part.url}]")
         case _:
