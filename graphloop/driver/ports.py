@@ -16,12 +16,12 @@ from ..errors import ConfigError
 from ..events import Answering, CallbackAnswer, ChildEnded, Event, Started
 from ..graph import NodeGraph
 from ..policy import Approval, Policy
-from ..providers import LIVE, Live, ModelSession, Provider
+from ..providers import LIVE, Live, ModelSession, Provider, why_unfit
 from ..run import Run
 from ..step import Step
 from ..stores import Posted, Store
 from ..tools import Toolbox, ToolOutcome, ToolProgress
-from ..values import Reply
+from ..values import MediaPart, Reply, TextPart, UserPart
 from .observers import Observers
 
 __all__ = [
@@ -198,6 +198,26 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
                 "that it was started with."
             )
         return plan.open(effect, run, self)
+
+    def sendable(
+        self, content: tuple[UserPart, ...], tool: str, run: Run[Any]
+    ) -> tuple[UserPart, ...]:
+        """Return a tool's result with a note for each part that the run's model cannot take.
+
+        In the journal, such a part would end the next request, and each resume. A warning of the
+        run tells why the model cannot take it.
+        """
+        if (model := self.models.get(run.setup.model)) is None:
+            return content
+        parts: list[UserPart] = []
+        for part in content:
+            why = why_unfit(model, part) if isinstance(part, MediaPart) else ""
+            if isinstance(part, MediaPart) and why:
+                self.wrong[f"the result of tool {tool!r}: {why}"] = None
+                parts.append(TextPart(f"[left out: {part.label}, which this model cannot take]"))
+            else:
+                parts.append(part)
+        return tuple(parts)
 
 
 @final

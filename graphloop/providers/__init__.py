@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         keys_deferred,
         lacking_keys,
         resolve,
+        why_unfit,
     )
     from .retries import Retries
     from .script import ScriptedModel
@@ -138,6 +139,7 @@ __all__ = [
     "resolve",
     "service_of",
     "usual_model",
+    "why_unfit",
 ]
 
 __getattr__ = front_door(
@@ -211,6 +213,7 @@ __getattr__ = front_door(
             "keys_deferred",
             "lacking_keys",
             "resolve",
+            "why_unfit",
         ),
         ".retries": ("Retries",),
         ".script": ("ScriptedModel",),

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, tool
-from graphloop.errors import ConfigError
-from graphloop.media import MediaPart, audio, file, image, video
+from graphloop.errors import ConfigError, ToolError
+from graphloop.media import FileId, MediaPart, audio, file, image, video
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.google.wire import GoogleGemini
@@ -49,6 +49,13 @@ IMAGES = {
         }
     ]
 }
+UNFIT: Mapping[str, MediaPart] = {
+    "anthropic": file(b"\0\1", "application/octet-stream", name="made.bin"),
+    "google": file(FileId("f", wire="openai"), "application/pdf", name="made.bin"),
+    "openai": video(b"\0\1", "video/mp4", name="made.bin"),
+    "openai-responses": audio(b"RIFF0000WAVE", name="made.bin"),
+}
+"""For each wire, a part that it cannot take."""
 DRAWN: Mapping[str, list[bytes]] = {
     "google": [recorded_by_google(google_stream(PARTS["picture"]))],
     "openai": sse(
@@ -93,6 +100,42 @@ async def test_a_picture_of_a_tool_reaches_the_model(wire: str) -> None:
         await agent.aclose()
 
     assert b64encode(PNG) in server.requests[1].body
+
+
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_run_survives_media_of_a_tool_that_its_model_cannot_take(
+    wire: str, failed: bool, tmp_path: Path
+) -> None:
+    """A server of tools may return any bytes; in the journal, they would end each resume, too."""
+
+    @tool
+    async def get_weather(city: str) -> list[TextPart | MediaPart]:
+        """Return what no model asked for."""
+        if failed:
+            raise ToolError(f"No weather in {city}.", content=[image(PNG), UNFIT[wire]])
+        return [TextPart(city), image(PNG), UNFIT[wire]]
+
+    form, recorded = WIRES[wire]
+    answers = [Answer([recorded["tools"]]), Answer([recorded["text"]])]
+    async with WireServer(answers) as server:
+        agent = Agent(
+            HttpProvider(form, Endpoint(server.url, "k")),
+            tools=[get_weather],
+            store=str(tmp_path / "runs.db"),
+        )
+
+        result = await agent.generate("What is the weather?")
+        await agent.aclose()
+
+    body = server.requests[1].body
+    assert b64encode(PNG) in body
+    assert b"[left out: " in body
+    assert b"made.bin" in body
+    warnings = [one for one in result.warnings if "made.bin" in one]
+    assert all(f"the wire {wire!r}" in one and "Fix: " in one for one in warnings)
+    assert warnings
+    assert result.text
 
 
 @pytest.mark.parametrize("made_by", DRAWN)
