@@ -158,8 +158,11 @@ class AssistantMessage(Struct, frozen=True, tag_field="role", tag="assistant", g
 
     @property
     def media(self) -> tuple[MediaPart, ...]:
-        """The pictures and sounds that the model made, in order."""
-        return tuple([part for part in self.parts if isinstance(part, MediaPart)])
+        """The pictures and sounds that the model made, in order, as any model can be shown them.
+
+        So they lack their `extra`, which only the wire that made them knows.
+        """
+        return tuple([evolve(part, extra="") for part in self.parts if type(part) is MediaPart])
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

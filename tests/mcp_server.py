@@ -32,6 +32,8 @@ from mcp.types import (
 from pydantic import BaseModel
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n").decode()
+SOUND = base64.b64encode(b"RIFF\x24\0\0\0WAVE").decode()
+PAGE = base64.b64encode(b"%PDF-1.7").decode()
 server = MCPServer(
     "desk",
     instructions="A desk of tests.",
@@ -67,12 +69,12 @@ def all_kinds() -> CallToolResult:
             TextContent(text="one"),
             TextContent(text="two"),
             ImageContent(data=PIXEL, mime_type="image/png"),
-            AudioContent(data=PIXEL, mime_type="audio/wav"),
+            AudioContent(data=SOUND, mime_type="audio/wav"),
             ResourceLink(uri="file:///a.txt", name="a.txt", mime_type="text/plain"),
             EmbeddedResource(resource=TextResourceContents(uri="file:///b.txt", text="inside")),
             EmbeddedResource(
                 resource=BlobResourceContents(
-                    uri="file:///c.pdf", blob=PIXEL, mime_type="application/pdf"
+                    uri="file:///c.pdf", blob=PAGE, mime_type="application/pdf"
                 )
             ),
         ]

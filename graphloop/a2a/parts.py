@@ -13,7 +13,7 @@ from typing import cast
 from a2a.types import Part
 from google.protobuf.json_format import MessageToDict
 
-from ..media import Inline, MediaPart
+from ..media import MediaPart, received
 from ..tools import ToolReturn
 from ..values import TextPart
 
@@ -48,9 +48,10 @@ def message_part(part: Part) -> TextPart | MediaPart:
     match part.WhichOneof("content"):
         case "text":
             return TextPart(part.text)
+        case "raw" if not part.raw:
+            return TextPart(f"[file {part.filename!r}: empty]")
         case "raw":
-            media_type = part.media_type or "application/octet-stream"
-            return MediaPart(media_type, Inline(part.raw), part.filename)
+            return received(part.raw, part.media_type, part.filename)
         case "url":
             return TextPart(f"[file {part.filename!r} at {part.url}]")
         case _:

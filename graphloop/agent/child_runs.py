@@ -238,8 +238,8 @@ def _child_price(options: Options, own: Price | None, parent: Price | None) -> P
     if own is None:
         return parent
 
-    def price(reply: Reply) -> float | None:
-        cost_usd = parent(reply)
-        return own(reply) if cost_usd is None else cost_usd
+    def price(reply: Reply, label: str) -> float | None:
+        cost_usd = parent(reply, label)
+        return own(reply, label) if cost_usd is None else cost_usd
 
     return price

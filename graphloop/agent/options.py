@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, cast,
 from msgspec import Struct, field
 
 from ..conversation import Compaction
-from ..driver import Observer, Pending, Price
+from ..driver import Observer, Pending
 from ..errors import ConfigError, nearest, not_among
 from ..limits import ModelPrice
 from ..policy import Approval, Policy, secret_of
@@ -22,7 +22,7 @@ from ..spending import Budget, is_number, positive_number, whole_number
 from ..stores import Store
 from ..tools import AnyTool, accepts
 from ..turn import StepResult
-from ..values import Settings
+from ..values import Reply, Settings
 from .hooks import AnswerInfo, Compact, Prepare, Review, Screen, StopInput
 from .inputs import ChoiceInput, DepsInput, DepsT, Instructions, Model, ModelSettings, strings
 from .sub_agents import AgentTool, NamedAgent
@@ -115,7 +115,8 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     `limits`: what all runs of the store, in all processes, ask of models, by a pattern of labels:
     `{"anthropic:*": Rate(requests=50)}` (`graphloop.limits`). Without a store, those of this agent.
     `price`: a function that returns the cost of a reply in US dollars; the default uses the table
-    of genai-prices. The function also applies to child runs without a price of their own.
+    of genai-prices, by the service that replied. The function also applies to child runs without a
+    price of their own.
     `prices`: prices by model name, which override that table; cannot be combined with `price`.
     `clock`: a function that returns the seconds since the epoch; a run reads no other clock.
     """
@@ -141,7 +142,7 @@ class RunOptions(ModelSettings[DepsT], Generic[DepsT], total=False):
     headers: Mapping[str, str] | None
     query: Mapping[str, str] | None
     limits: Rates
-    price: Price
+    price: Callable[[Reply], float | None]
     prices: Mapping[str, ModelPrice]
     clock: Callable[[], float]
 
@@ -264,7 +265,7 @@ class Options(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] | None = None
     query: Mapping[str, str] | None = None
     limits: Rates = field(default_factory=dict[str, Any])
-    price: Price | None = None
+    price: Callable[[Reply], float | None] | None = None
     prices: Mapping[str, ModelPrice] = field(default_factory=dict[str, ModelPrice])
     clock: Callable[[], float] | None = None
     name: str = "agent"

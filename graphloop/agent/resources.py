@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from functools import partial
 from os import environ
 from typing import TYPE_CHECKING, Final, TypeAlias, cast
 
@@ -12,7 +11,7 @@ from .. import providers, rates, screens
 from ..driver import Pace, Price
 from ..errors import ConfigError, not_among
 from ..policy import NARROWER, Policy, Rule, allow, shadowed, unmatched
-from ..providers import Provider, accessed, check_settings, check_tools, resolve, service_of
+from ..providers import Provider, accessed, check_settings, check_tools, has_prices, resolve
 from ..rules import rules_of
 from ..stores import Store
 from ..tools import Tool, Toolbox, accepts
@@ -250,17 +249,19 @@ class AgentResources:
         return tuple(names)
 
     def price(self) -> Price | None:
-        """Return the function that prices the default model's replies; None without prices."""
-        options, provider = self._options, self.models.get(self.label)
-        if provider is None or options.price is not None:
-            return options.price if provider is not None else None
+        """Return the function that prices replies; None if no model is of a known service."""
+        options = self._options
+        if (own := options.price) is not None:
+            return lambda reply, _: own(reply)
         if options.prices:
             return providers.price_with(options.prices)
-        service = service_of(provider.label)
-        if service is None or service.prices is None:
+        if any(map(has_prices, self.models)):
+            return providers.published_price  # Loads the price table, before a run begins.
+        if not any(map(providers.service_of, self.models)):
             return None
-        return (
-            partial(providers.price, service=service.prices) if service.prices else providers.price
+        # A step's own model may have a price, and is not known yet.
+        return lambda reply, label: (
+            providers.published_price(reply, label) if has_prices(label) else None
         )
 
     def window(self, fallbacks: Sequence[str]) -> int:

@@ -24,6 +24,7 @@ from rich.text import Text
 
 from ..agent import FINAL_ANSWER, NOT_TAKEN, RunResult
 from ..conversation import latest_answer
+from ..media import Inline
 from ..parts import (
     ErrorPart,
     Finish,
@@ -36,14 +37,23 @@ from ..parts import (
     ToolState,
     Warned,
 )
-from ..providers import ProviderToolDelta, ReasoningDelta, TextDelta
+from ..providers import MediaDelta, ProviderToolDelta, ReasoningDelta, TextDelta
 from ..questions import Pending
 from ..run import EndReason, Run
 from ..stores import Ask
 from ..tools import ToolProgress
-from ..values import ToolResult, Usage, UserMessage
+from ..values import MediaPart, ToolResult, Usage, UserMessage
 from .errors import tell_error
-from .text import ASKED_MAX, agents_text, call_text, clean, counted, one_line, safe_json
+from .text import (
+    ASKED_MAX,
+    agents_text,
+    call_text,
+    clean,
+    content_text,
+    counted,
+    one_line,
+    safe_json,
+)
 
 __all__ = [
     "Display",
@@ -128,7 +138,7 @@ class TextDisplay:
         self._line, self._style = "", ""
         self._calls: dict[str, str] = {}
         self._progress: dict[str, str] = {}
-        self._answer = ""
+        self._answer, self._media = "", set[int]()
         self._spinner = Spinner("dots", style="cyan")
         self._live: Live | None = None
 
@@ -207,6 +217,9 @@ class TextDisplay:
                 self._write_line(
                     clean(part.text) if self._console is not None else "", "dim italic"
                 )
+            case MediaDelta(preview=False) if part.index not in self._media:
+                self._media.add(part.index)
+                self._print(f"[{MediaPart(clean(part.media_type), Inline(b'')).label}]")
             case ProviderToolDelta(state="running"):
                 call = call_text(part.name, part.arguments)
                 self._print(f"→ {call} on the model's server")
@@ -214,6 +227,7 @@ class TextDisplay:
                 self._print(f"✗ {clean(part.name)} failed on the model's server", "red")
             case StepStart():
                 self._answer = ""
+                self._media.clear()
                 self._end_line()
                 if message := _injected_message(run):
                     self._print(f"↩ {message}", "magenta")
@@ -242,7 +256,7 @@ class TextDisplay:
         sign, style = MARKS.get(result.status, ("✗", "red"))
         if is_answer:
             sign, style = "✗", "red"
-        text = one_line(result.text, RESULT_MAX) or "(no text)"
+        text = one_line(content_text(result.content), RESULT_MAX) or "(no text)"
         self._print(f"{sign} {call}: {text}", style if sign != "✓" else "")
 
     def _write_line(self, text: str, style: str) -> None:

@@ -56,17 +56,15 @@ from ..stores import Codec, typed
 from ..values import (
     AssistantMessage,
     SystemMessage,
-    TextPart,
     ToolResult,
     UserMessage,
-    UserPart,
 )
 from .display import ask_text, state_text, tokens_text
 from .errors import Status, tell_error
 from .modules import register
 from .options import Json, Registers, RunId, StorePath, TargetOption
 from .stored import Journal, read
-from .text import call_text, counted, one_line, safe_json, time_text, wrapped
+from .text import call_text, content_text, counted, one_line, safe_json, time_text, wrapped
 
 __all__ = ["event_lines", "replay_command"]
 
@@ -217,7 +215,7 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
     match event:
         case Started():
             prompts = [prompt for prompt in event.messages if isinstance(prompt, UserMessage)]
-            prompt = f": {_content_text(prompts[-1].content)}" if prompts else ""
+            prompt = f": {content_text(prompts[-1].content)}" if prompts else ""
             return f"{event.graph}, {event.setup.model}{prompt}"
         case ModelReplied():
             facts = f"{event.reply.finish_reason}, {event.reply.usage.total_tokens:,} tokens"
@@ -234,7 +232,7 @@ def _event_text(event: Event, effects: Mapping[int, Effect]) -> str:
             name = "" if answered is None else f"{_effect_text(answered, effects)} "
             fields: dict[str, object] = to_builtins(event, enc_hook=repr)
             if isinstance(event, ToolReturned):
-                fields["content"] = _content_text(event.content)
+                fields["content"] = content_text(event.content)
             text = name + ", ".join(
                 f"{key}={value if isinstance(value, str) else json.dumps(value)}"
                 for key, value in fields.items()
@@ -316,15 +314,5 @@ def _message_text(message: UserMessage | AssistantMessage | ToolResult) -> str:
             calls = [f"→ {call_text(call.name, call.arguments)}" for call in message.calls]
             media = [f"[{part.label}]" for part in message.media]
             return " ".join(filter(None, (message.text, *media, *calls)))
-        case ToolResult():
-            return message.text
-        case UserMessage():
-            return _content_text(message.content)
-
-
-def _content_text(content: str | tuple[UserPart, ...]) -> str:
-    if isinstance(content, str):
-        return content
-    return " ".join(
-        part.text if isinstance(part, TextPart) else f"[{part.label}]" for part in content
-    )
+        case ToolResult() | UserMessage():
+            return content_text(message.content)

@@ -12,12 +12,14 @@ from typing import Final, TextIO, cast
 from unicodedata import category
 
 from ..node_protocol import turns_direction
+from ..values import TextPart, UserPart
 
 __all__ = [
     "ASKED_MAX",
     "agents_text",
     "call_text",
     "clean",
+    "content_text",
     "counted",
     "one_line",
     "safe_json",
@@ -106,3 +108,12 @@ def counted(number: int, name: str) -> str:
 def time_text(at: float) -> str:
     """Return a Unix time as date and time in UTC."""
     return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}Z"
+
+
+def content_text(content: str | Iterable[UserPart]) -> str:
+    """Return the content of a message as text, in which media are only named."""
+    if isinstance(content, str):
+        return content
+    return " ".join(
+        part.text if isinstance(part, TextPart) else f"[{part.label}]" for part in content
+    )

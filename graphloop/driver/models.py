@@ -101,13 +101,16 @@ class Models(Struct, Generic[S], eq=False):
             self._sessions[label] = session
         return session
 
-    def price(self, reply: Reply) -> float | None:
-        """Return the cost of a reply in US dollars; None if the price function gives no number."""
+    def price(self, reply: Reply, label: str) -> float | None:
+        """Return the cost in US dollars of a reply of the model with this label.
+
+        The cost is None if the price function gives no number.
+        """
         price = self.ports.price
         if price is None:
             return None
         try:
-            cost_usd: object = price(reply)
+            cost_usd: object = price(reply, label)
         except Exception:  # noqa: BLE001 - the user's own function
             return None
         if isinstance(cost_usd, bool) or not isinstance(cost_usd, int | float):
@@ -265,7 +268,7 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
         """
         if isinstance(item, Reply):
             self.reported, ports, asked = item, self.models.ports, self.effect
-            cost_usd = None if ports.price is None else self.models.price(item)
+            cost_usd = None if ports.price is None else self.models.price(item, asked.model)
             checks, run, calls = NO_CHECKS, self.run, item.message.calls
             # Calls of other tools than the turn's, such as a forced choice, never run.
             if calls and run is not None and run.turn.tools is asked.request.tools:
@@ -325,7 +328,9 @@ class ModelCallInFlight(Struct, Generic[S], eq=False):
     def spent(self) -> Spent:
         """The usage and cost of the call, as far as the server has reported its usage."""
         reply = self.reported
-        return Spent() if reply is None else Spent.on(reply.usage, self.models.price(reply))
+        if reply is None:
+            return Spent()
+        return Spent.on(reply.usage, self.models.price(reply, self.effect.model))
 
 
 def unseen_costs(limits: Iterable[CountedLimit], run: Run[S]) -> tuple[str, ...]:

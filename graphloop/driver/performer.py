@@ -256,8 +256,9 @@ class Performer(Struct, Generic[S], eq=False):
                 if reports is not None:
                     reports.close()
         own = paid(spent, effect.id) if spent else NOTHING_SPENT
-        content, status, data = outcome.content, outcome.status, outcome.data
-        return ToolReturned(ports.clock(), effect.id, content, status, data, own)
+        if isinstance(content := outcome.content, tuple):
+            content = ports.sendable(content, call.name, run)
+        return ToolReturned(ports.clock(), effect.id, content, outcome.status, outcome.data, own)
 
     async def _outcome_before(
         self, tool: AnyTool, effect: CallTool, run: Run[S], context: ToolContext[object]

@@ -16,12 +16,12 @@ from ..errors import ConfigError
 from ..events import Answering, CallbackAnswer, ChildEnded, Event, Started
 from ..graph import NodeGraph
 from ..policy import Approval, Policy
-from ..providers import LIVE, Live, ModelSession, Provider
+from ..providers import LIVE, Live, ModelSession, Provider, why_unfit
 from ..run import Run
 from ..step import Step
 from ..stores import Posted, Store
 from ..tools import Toolbox, ToolOutcome, ToolProgress
-from ..values import Reply
+from ..values import MediaPart, Reply, TextPart, UserPart
 from .observers import Observers
 
 __all__ = [
@@ -56,7 +56,8 @@ S = TypeVar("S")
 Approver: TypeAlias = Callable[[AskHuman, Run[S]], Awaitable[Approval]]
 Callback: TypeAlias = Callable[[Run[S]], CallbackAnswer | Awaitable[CallbackAnswer]]
 GivenAnswer: TypeAlias = Callable[[AskHuman | CallTool], Approval | ToolOutcome]
-Price: TypeAlias = Callable[[Reply], float | None]
+Price: TypeAlias = Callable[[Reply, str], float | None]
+"""Returns the cost in US dollars of a reply of the model with this label; None if unknown."""
 
 
 class LeftOpen(Exception):
@@ -139,7 +140,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
         secret: the key that signs approval tokens; None for unsigned tokens.
         path: the keys of the calls that started the parent agents, outermost first.
         step_s: the time limit of a turn in seconds; None for no limit.
-        price: returns the cost of a reply in US dollars, or None if the cost is not known.
+        price: returns the cost of a reply.
         clock: returns the time in seconds since the epoch; the run reads no other clock.
         deps: the caller's object for the user's functions; no journal and no error shows it.
         wrong: warnings about condition functions that raised or did not return a bool, in this run
@@ -197,6 +198,26 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
                 "that it was started with."
             )
         return plan.open(effect, run, self)
+
+    def sendable(
+        self, content: tuple[UserPart, ...], tool: str, run: Run[Any]
+    ) -> tuple[UserPart, ...]:
+        """Return a tool's result with a note for each part that the run's model cannot take.
+
+        In the journal, such a part would end the next request, and each resume. A warning of the
+        run tells why the model cannot take it.
+        """
+        if (model := self.models.get(run.setup.model)) is None:
+            return content
+        parts: list[UserPart] = []
+        for part in content:
+            why = why_unfit(model, part) if isinstance(part, MediaPart) else ""
+            if isinstance(part, MediaPart) and why:
+                self.wrong[f"the result of tool {tool!r}: {why}"] = None
+                parts.append(TextPart(f"[left out: {part.label}, which this model cannot take]"))
+            else:
+                parts.append(part)
+        return tuple(parts)
 
 
 @final

@@ -148,7 +148,7 @@ async def sampled(
     except GraphloopError as error:
         return _refusal(f"the model failed: {error}")
     if meter is not None:
-        meter.add(reply)
+        meter.add(reply, model.label)
     return CreateMessageResult(
         role="assistant",
         content=TextContent(text=reply.message.text),

@@ -23,7 +23,7 @@ from mcp.types import Resource as McpResource
 from mcp.types import Tool as McpTool
 
 from ..errors import ToolError
-from ..media import Inline, MediaPart
+from ..media import MediaPart, received
 from ..tools import ToolReturn
 from ..values import AssistantMessage, Message, TextPart, UserMessage
 from .definitions import Definition
@@ -125,16 +125,18 @@ def part_of(block: ContentBlock) -> TextPart | MediaPart:
             return TextPart(f"[resource {block.name!r}{kind} at {block.uri}{about}]")
         case EmbeddedResource(resource=BlobResourceContents() as blob):
             name = str(blob.uri).rstrip("/").rpartition("/")[2]
-            return _media_part(blob.mime_type or "application/octet-stream", blob.blob, name)
+            return _media_part(blob.mime_type or "", blob.blob, name)
         case EmbeddedResource():
             return TextPart(getattr(block.resource, "text", ""))
 
 
-def _media_part(media_type: str, text: str, name: str = "") -> MediaPart:
+def _media_part(media_type: str, text: str, name: str = "") -> TextPart | MediaPart:
     try:
-        return MediaPart(media_type, Inline(b64decode(text, validate=True)), name)
+        data = b64decode(text, validate=True)
     except NotBase64 as error:
         raise ToolError(f"The tool's server sent {media_type} that is not base64.") from error
+    # Models' servers refuse a file without bytes.
+    return received(data, media_type, name) if data else TextPart(f"[{name or media_type}: empty]")
 
 
 def _join_texts(parts: list[TextPart | MediaPart]) -> list[TextPart | MediaPart]:

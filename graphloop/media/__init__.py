@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from .making import MediaInput, audio, file, image, video
+    from .making import MediaInput, audio, file, image, received, video
     from .part import FileId, Inline, MediaPart, MediaSource, Url
 
 __all__ = [
@@ -24,13 +24,14 @@ __all__ = [
     "audio",
     "file",
     "image",
+    "received",
     "video",
 ]
 
 __getattr__ = front_door(
     __name__,
     {
-        ".making": ("MediaInput", "audio", "file", "image", "video"),
+        ".making": ("MediaInput", "audio", "file", "image", "received", "video"),
         ".part": ("FileId", "Inline", "MediaPart", "MediaSource", "Url"),
     },
 )

@@ -16,13 +16,13 @@ from typing import Final, TypeAlias
 from ..errors import ConfigError
 from .part import FileId, Inline, MediaPart, MediaSource, Url
 
-__all__ = ["MediaInput", "audio", "file", "image", "video"]
+__all__ = ["MediaInput", "audio", "file", "image", "received", "video"]
 
 MediaInput: TypeAlias = str | Path | bytes | MediaSource
 """A URL, the path of a file to read, the bytes themselves, or a ready source."""
 
 HEAD_BYTES: Final = 1024
-"""The number of first bytes that decide the type; a PDF may have some bytes before its mark."""
+"""The number of first bytes that decide the type."""
 
 MARKS: Final = tuple(
     (re.compile(pattern, re.DOTALL).match, media_type)
@@ -48,7 +48,7 @@ MARKS: Final = tuple(
         (rb"FORM.{4}AIF[FC]", "audio/aiff"),
         (rb"ID3|\xff[\xfb\xfa\xf3\xf2]", "audio/mpeg"),
         (rb"\xff[\xf1\xf9]", "audio/aac"),
-        (rb".{0,1000}%PDF-", "application/pdf"),
+        (rb"(\xef\xbb\xbf)?\s*%PDF-", "application/pdf"),
         (rb"PK\x03\x04", "application/zip"),
     )
 )
@@ -73,6 +73,7 @@ BY_NAME: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """For a type that the bytes tell: the more exact type that a name's ending adds."""
 
+UNKNOWN_TYPE: Final = "application/octet-stream"
 CERTAIN: Final = (
     *("image/png", "image/jpeg", "image/gif", "image/webp"),
     *("audio/wav", "application/pdf"),
@@ -165,6 +166,18 @@ def file(
     return _make_part("", source, media_type, name, extra)
 
 
+def received(data: bytes, media_type: str, name: str = "") -> MediaPart:
+    """Return media that another program sent, such as the server of a tool.
+
+    Its word for the type counts only if the bytes do not tell another one for certain.
+    """
+    told = _type_of_bytes(data)
+    said = _usual_spelling(media_type, "")
+    if told in CERTAIN or said == UNKNOWN_TYPE or not is_media_type(said):
+        said = BY_NAME.get(told, {}).get(Path(name).suffix.lower(), told) or UNKNOWN_TYPE
+    return MediaPart(said, Inline(data), name)
+
+
 def _make_part(
     kind: str,
     given: MediaInput,
@@ -182,7 +195,8 @@ def _make_part(
 
 def _usual_spelling(media_type: str, kind: str) -> str:
     """Return a media type in the spelling that wires take, and a container as the caller's kind."""
-    media_type = SPELLINGS.get(media_type.lower(), media_type.lower())
+    media_type = media_type.partition(";")[0].strip().lower()  # Wires take no parameters.
+    media_type = SPELLINGS.get(media_type, media_type)
     own, _, rest = media_type.partition("/")
     is_container = own in ("audio", "video") and rest in SAME_BYTES
     return f"{kind}/{rest}" if is_container and kind in ("audio", "video") else media_type
@@ -192,7 +206,8 @@ def _check_media(source: MediaSource, media_type: str, kind: str) -> None:
     """Raise an error for media of another kind, and for bytes that are not of their type."""
     if not is_media_type(media_type):
         raise ConfigError(
-            f"`media_type`: expected a type such as 'application/pdf', found {media_type!r}."
+            f"`media_type`: expected a type such as 'application/pdf', found {media_type!r}. Fix: "
+            "write it so."
         )
     own = media_type.partition("/")[0]
     if kind and own != kind:
@@ -278,4 +293,5 @@ def _type_of_bytes(data: bytes) -> str:
     try:
         return "" if "\0" in data.decode("utf-8") else "text/plain"
     except UnicodeDecodeError:
-        return ""
+        # A PDF may have other bytes before its mark, and a text may speak of the mark.
+        return "application/pdf" if b"%PDF-" in head else ""

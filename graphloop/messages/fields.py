@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import cast
 
 from ..errors import ConfigError, not_among
-from ..media import Inline, MediaPart, Url
+from ..media import MediaPart, Url, received
 
 __all__ = [
     "as_fields",
@@ -82,6 +82,6 @@ def media_in(place: str, data: str, media_type: str, name: str = "") -> MediaPar
             f"{media_type or 'none'!r}. Fix: add it, such as 'image/png'."
         )
     try:
-        return MediaPart(media_type, Inline(b64decode(data, validate=True)), name)
+        return received(b64decode(data, validate=True), media_type, name)
     except ValueError as error:
         raise ConfigError(f"{place}: expected base64, found {data[:80]!r}: {error}") from error

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         openai_web_search,
     )
     from .pace import Limits
-    from .prices import price, price_with, published_windows
+    from .prices import price, price_with, published_price, published_windows
     from .registry import (
         Access,
         accessed,
@@ -66,10 +66,11 @@ if TYPE_CHECKING:
         keys_deferred,
         lacking_keys,
         resolve,
+        why_unfit,
     )
     from .retries import Retries
     from .script import ScriptedModel
-    from .services import SERVICES, Service, service_of, usual_model
+    from .services import SERVICES, Service, has_prices, service_of, usual_model
     from .timeouts import Timeouts
     from .wire_json import is_list, is_object, json_text
 
@@ -117,6 +118,7 @@ __all__ = [
     "google_maps",
     "google_search",
     "google_url_context",
+    "has_prices",
     "is_delta",
     "is_list",
     "is_live",
@@ -131,11 +133,13 @@ __all__ = [
     "openai_web_search",
     "price",
     "price_with",
+    "published_price",
     "published_windows",
     "refuse_requests",
     "resolve",
     "service_of",
     "usual_model",
+    "why_unfit",
 ]
 
 __getattr__ = front_door(
@@ -197,6 +201,7 @@ __getattr__ = front_door(
         ".prices": (
             "price",
             "price_with",
+            "published_price",
             "published_windows",
         ),
         ".registry": (
@@ -208,12 +213,14 @@ __getattr__ = front_door(
             "keys_deferred",
             "lacking_keys",
             "resolve",
+            "why_unfit",
         ),
         ".retries": ("Retries",),
         ".script": ("ScriptedModel",),
         ".services": (
             "SERVICES",
             "Service",
+            "has_prices",
             "service_of",
             "usual_model",
         ),

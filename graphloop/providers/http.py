@@ -22,7 +22,7 @@ from typing import Final, final
 import httpx
 
 from ..errors import ProviderError, RateLimited
-from ..values import ModelRequest, Reply, Settings, ToolSpec, Usage, UserMessage, evolve
+from ..values import ModelRequest, Reply, ToolSpec, Usage, evolve
 from .base import Decoder, Live, Restarted, ServerEvent, StreamItem, UsageSoFar, Waiting, Wire
 from .encoder import PrefixEncoder, of_service
 from .endpoint import Endpoint
@@ -115,9 +115,9 @@ class HttpProvider:
         """Raise a ConfigError if no request to this model can carry `tool`."""
         self.wire.check_tool(tool)
 
-    def check_settings(self, settings: Settings) -> None:
-        """Raise a ConfigError if no request to this model can carry `settings`."""
-        self.wire.encoder().encode(ModelRequest((UserMessage("Hello"),), settings=settings))
+    def check_content(self, request: ModelRequest) -> None:
+        """Raise a ConfigError if this model's wire format cannot carry `request`."""
+        self.wire.encoder().encode(request)
 
     def check(self) -> None:
         """Raise a ConfigError if this process must not send a request to the server."""

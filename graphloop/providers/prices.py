@@ -17,7 +17,7 @@ from ..limits import ModelPrice
 from ..values import Reply
 from .services import service_of
 
-__all__ = ["ModelPrice", "price", "price_with", "published_windows"]
+__all__ = ["ModelPrice", "price", "price_with", "published_price", "published_windows"]
 
 # Matches the rest of a model name that has the same price: a date (-2024-08-06, -20250514, -0613),
 # `-latest`, or anything after @ or a colon. Other endings name other models, as in gpt-4o-mini.
@@ -55,8 +55,23 @@ def price(reply: Reply, *, service: str = "") -> float | None:
     return None
 
 
-def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply], float | None]:
-    """Return a function like `price` that uses the prices in `table` first.
+def published_price(reply: Reply, label: str) -> float | None:
+    """Return the cost of a reply in US dollars, at the prices of the service that gave it.
+
+    The cost is None if the service is unknown, has no prices, or not of this model.
+
+    Args:
+        reply: the reply.
+        label: the label of the model that was asked, such as `"groq:llama-3.3-70b-versatile"`.
+    """
+    service = service_of(label)
+    if service is None or service.prices is None:
+        return None
+    return price(reply, service=service.prices)
+
+
+def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply, str], float | None]:
+    """Return a function like `published_price` that uses the prices in `table` first.
 
     The keys of `table` are model names, perhaps without date, version or tag: `gpt-4o` also matches
     `gpt-4o-2024-08-06`, `claude-x` matches `claude-x@20250514`, and `llama3` matches `llama3:8b`.
@@ -65,7 +80,7 @@ def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply], float | Non
     own = dict(table)
     longest_first = sorted(own, key=len, reverse=True)
 
-    def price_of(reply: Reply) -> float | None:
+    def price_of(reply: Reply, label: str) -> float | None:
         model = reply.model
         known = own.get(model)
         if known is None:
@@ -75,7 +90,7 @@ def price_with(table: Mapping[str, ModelPrice]) -> Callable[[Reply], float | Non
                 if model.startswith(name) and _is_same_model(model, len(name))
             )
             known = next(fitting, None)
-        return price(reply) if known is None else known.cost_usd(reply.usage)
+        return published_price(reply, label) if known is None else known.cost_usd(reply.usage)
 
     return price_of
 

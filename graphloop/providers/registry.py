@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
 from ..errors import AuthenticationFailed, ConfigError, nearest
-from ..values import Settings, ToolSpec
+from ..values import (
+    AssistantMessage,
+    MediaPart,
+    ModelRequest,
+    Settings,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    UserMessage,
+)
 from .base import ApiKey, Provider
 from .services import SERVICES, loaded
 
@@ -33,9 +42,12 @@ __all__ = [
     "keys_deferred",
     "lacking_keys",
     "resolve",
+    "why_unfit",
 ]
 
 SCRIPT: Final = "script"
+HELLO: Final = UserMessage("Hello")
+"""The question of a request that is encoded for a check, and never sent."""
 ALSO_CALLED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("gemini", "google-gla"), "google"),
     "claude": "anthropic",
@@ -206,18 +218,37 @@ def check_tools(provider: Provider, tools: Iterable[ToolSpec]) -> None:
 def check_settings(provider: Provider, settings: Settings) -> None:
     """Refuse settings that no request to a model can carry, before any request is sent.
 
-    A provider of the caller's own is asked only if it has a method `check_settings(settings)`.
+    A provider of the caller's own is asked only if it has a method `check_content(request)`.
 
     Raises:
         ConfigError: the model's wire format has no field for a setting; the message names both.
     """
-    check: Callable[[Settings], None] | None = getattr(provider, "check_settings", None)
-    if check is None or settings == Settings():
+    if settings == Settings():
         return
     try:
-        check(settings)
+        _check_content(provider, ModelRequest((HELLO,), settings=settings))
     except ConfigError as error:
         raise ConfigError(f"model {provider.label!r}: {error}") from error
+
+
+def why_unfit(provider: Provider, part: MediaPart) -> str:
+    """Return why a model cannot take media of a tool; empty if it can.
+
+    A provider of the caller's own is asked as in `check_settings`.
+    """
+    called = AssistantMessage((ToolCall("call", "tool", "{}"),))
+    returned = ToolResult("c0.0", "call", "tool", (part,))
+    try:
+        _check_content(provider, ModelRequest((HELLO, called, returned)))
+    except ConfigError as error:
+        return str(error)
+    return ""
+
+
+def _check_content(provider: Provider, request: ModelRequest) -> None:
+    check: Callable[[ModelRequest], None] | None = getattr(provider, "check_content", None)
+    if check is not None:
+        check(request)
 
 
 def _host_of(url: str) -> str | None:

@@ -21,6 +21,7 @@ __all__ = [
     "OPENAI_CHAT",
     "SERVICES",
     "Service",
+    "has_prices",
     "loaded",
     "service_of",
     "usual_model",
@@ -237,6 +238,12 @@ SERVICES: Final[dict[str, Service]] = {
 def service_of(label: str) -> Service | None:
     """Return the service of a model label such as `"openai:NAME"`, or None if it is unknown."""
     return SERVICES.get(label.partition(":")[0])
+
+
+def has_prices(label: str) -> bool:
+    """Whether the service of a model label takes money; False if it is unknown."""
+    service = service_of(label)
+    return service is not None and service.prices is not None
 
 
 def usual_model(environ: Mapping[str, str], *, own_server: bool = False) -> str:

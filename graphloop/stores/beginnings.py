@@ -14,7 +14,7 @@ writes none, and each run can be read without the journals of earlier runs.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, MutableMapping, Sequence
+from collections.abc import Collection, Mapping, MutableMapping, Sequence
 from typing import Final, TypeVar, final
 
 from msgspec import DecodeError, Struct, convert, to_builtins
@@ -27,7 +27,7 @@ from ..run import History
 from ..values import Message, SystemMessage, evolve
 from .blobs import ReadBlob, attached, detached
 
-__all__ = ["PART", "PART_BYTES", "Beginning", "Beginnings", "decoded"]
+__all__ = ["PART", "PART_BYTES", "Beginning", "Beginnings", "before", "decoded", "whole"]
 
 T = TypeVar("T")
 
@@ -184,6 +184,19 @@ class Beginnings:
         if len(self._known) >= CONVERSATIONS_MAX:
             self._known.clear()
         self._known[first] = known
+
+
+def before(part: bytes) -> str:
+    """Return the reference of the part before a part; empty for the first one."""
+    start = len(PART) + 1
+    return part[start : part.index(b'"', start)].decode()
+
+
+def whole(event: Started) -> Mapping[str, bytes]:
+    """Return all parts of the conversation that a run begins with, and the media in them."""
+    blobs: dict[str, bytes] = {}
+    Beginnings().cut(event, blobs)
+    return blobs
 
 
 ENCODER: Final = Encoder()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from base64 import b64decode, b64encode
 from binascii import Error
-from collections.abc import Callable, Collection, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, TypeAlias, final
@@ -23,7 +23,15 @@ from uuid import uuid4
 from ..errors import StoreError
 from ..media import Inline
 
-__all__ = ["INLINE_BYTES_MAX", "BlobFiles", "ReadBlob", "attached", "checked_blob", "detached"]
+__all__ = [
+    "INLINE_BYTES_MAX",
+    "BlobFiles",
+    "ReadBlob",
+    "attached",
+    "checked_blob",
+    "detached",
+    "unnamed",
+]
 
 ReadBlob: TypeAlias = Callable[[str], bytes]
 """Returns the bytes of a reference, or raises `StoreError`."""
@@ -97,6 +105,24 @@ def checked_blob(digest: str, data: bytes | None, place: str) -> bytes:
     if Inline(data).digest != digest:
         raise StoreError(f"{place}: expected the blob {digest}, found damaged bytes")
     return data
+
+
+def unnamed(
+    kept: Iterable[str], named: Iterable[str], parts: Mapping[str, Iterable[str]]
+) -> set[str]:
+    """Return the blobs that no event needs.
+
+    Args:
+        kept: all blobs of a store.
+        named: the references in its events.
+        parts: the references in each part of a conversation.
+    """
+    needed, found = set[str](), [*named]
+    while found:
+        if (digest := found.pop()) not in needed:
+            needed.add(digest)
+            found += parts.get(digest, ())
+    return set(kept) - needed
 
 
 @final

@@ -168,6 +168,15 @@ class Codec:
         except (DecodeError, ValueError, RecursionError) as error:
             raise StoreError(f"expected a journal line, found {line[:80]!r}: {error}") from error
 
+    def last_part(self, line: bytes) -> str:
+        """Return the last part of the conversation that a run begins with; empty without parts.
+
+        Args:
+            line: the line of the run's first event, as `encode` returns it.
+        """
+        beginning = decoded(self._head, line).beginning
+        return "" if beginning is None else beginning.last
+
     def of(self, run_id: str) -> Codec:
         """Return this codec; for a child run, return a codec that decodes states as plain JSON.
 

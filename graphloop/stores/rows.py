@@ -10,10 +10,10 @@ from msgspec import Struct
 from msgspec.json import Decoder
 
 from ..errors import Fenced, OtherSchema, StoreError
-from ..events import Event
+from ..events import Event, Started
 from .backlog import Submission, wake_at
 from .base import Ask, Posted, Refusal, ReleaseStatus, RunRecord
-from .beginnings import Beginnings
+from .beginnings import Beginnings, before, whole
 from .blobs import ReadBlob
 from .codec import Codec
 from .journals import graph_name_of, revision_in
@@ -55,6 +55,9 @@ class Addition(Struct, frozen=True, gc=False):
         events: the type name and the JSON line of each event.
         graph: the graph's name if the first event is `Started`; else empty.
         blobs: the large media and the first messages of the events, by reference.
+        known: the part of a conversation that the store is believed to have, because these blobs
+            follow it; empty for none. A store from which it was pruned takes `every_blob`.
+        started: the event of that conversation; None without `known`.
         place: the place in line of a run that is submitted; None for other events.
         revision: the first revision of code that the events tell; else empty.
     """
@@ -64,8 +67,15 @@ class Addition(Struct, frozen=True, gc=False):
     events: tuple[tuple[str, bytes], ...]
     graph: str = ""
     blobs: Mapping[str, bytes] = {}
+    known: str = ""
+    started: Started | None = None
     place: Submission | None = None
     revision: str = ""
+
+    @property
+    def every_blob(self) -> Mapping[str, bytes]:
+        """The blobs with all parts of the conversation that the run begins with."""
+        return self.blobs if self.started is None else {**whole(self.started), **self.blobs}
 
     @property
     def is_only_entries(self) -> bool:
@@ -125,7 +135,15 @@ def addition_of(
         for at, event in enumerate(events, seq)
     ]
     graph = graph_name_of(events[0]) if events else ""
-    return Addition(run_id, seq, tuple(rows), graph, blobs, revision=revision_in(events))
+    first, known = events[0] if events else None, ""
+    if isinstance(first, Started):
+        known = codec.last_part(rows[0][1])
+        while known in blobs:
+            known = before(blobs[known])
+    started = first if known and isinstance(first, Started) else None
+    return Addition(
+        run_id, seq, tuple(rows), graph, blobs, known, started, revision=revision_in(events)
+    )
 
 
 def checked_events(

@@ -53,7 +53,8 @@ class CallSpending:
     Args:
         budget: the run's limits.
         before: returns what the run and its other running calls have spent.
-        price: returns the cost of a reply in US dollars, or None if it is not known.
+        price: returns the cost in US dollars of a reply of the model with this label, or None if it
+            is not known.
 
     Attributes:
         spent: the spending of this call so far.
@@ -65,7 +66,7 @@ class CallSpending:
         self,
         budget: Budget,
         before: Callable[[], Spent],
-        price: Callable[[Reply], float | None] | None,
+        price: Callable[[Reply, str], float | None] | None,
     ) -> None:
         self._budget, self._before, self._price = budget, before, price
         self.spent = NOTHING_SPENT
@@ -75,9 +76,9 @@ class CallSpending:
         """The names of the budget's limits that are reached; the tool asks no model then."""
         return self._budget.tripped(self._before() + self.spent)
 
-    def add(self, reply: Reply) -> None:
-        """Count the reply of a model."""
-        cost_usd = None if self._price is None else self._price(reply)
+    def add(self, reply: Reply, label: str) -> None:
+        """Count the reply of the model with this label."""
+        cost_usd = None if self._price is None else self._price(reply, label)
         self.spent += Spent.on(reply.usage, cost_usd)
 
 
@@ -87,7 +88,7 @@ class Meter(Struct, frozen=True, eq=False):
     known: dict[int, CallSpending]
     effect: int
     run: Run[Any]
-    price: Callable[[Reply], float | None] | None
+    price: Callable[[Reply, str], float | None] | None
 
     def __call__(self) -> CallSpending:
         """Return the spending of the call, and keep it in `known` by the id of its effect."""

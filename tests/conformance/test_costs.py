@@ -236,6 +236,7 @@ def test_a_reply_costs_what_genai_prices_reads_itself(case: Billed) -> None:
         ("claude-opus-4-1", UsageDetails(cache_write_1h_tokens=1_000)),
         ("gemini-2.5-flash-image", UsageDetails(output_image_tokens=1_000)),
         ("claude-opus-4-1", UsageDetails(web_searches=1)),
+        ("gpt-5", UsageDetails(web_searches=1)),
     ],
 )
 def test_what_has_a_price_of_its_own_is_not_paid_as_text(model: str, details: UsageDetails) -> None:

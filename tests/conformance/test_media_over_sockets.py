@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from graphloop import Agent, tool
-from graphloop.errors import ConfigError
-from graphloop.media import MediaPart, audio, file, image, video
+from graphloop.errors import ConfigError, ToolError
+from graphloop.media import FileId, MediaPart, audio, file, image, video
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.google.wire import GoogleGemini
@@ -20,9 +20,12 @@ from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
 from graphloop.values import TextPart
 from tests.google_talk import GOOGLE
-from tests.responses_talk import ITEMS, RESPONSES, recorded, stream
+from tests.google_talk import ITEMS as PARTS
+from tests.google_talk import recorded as recorded_by_google
+from tests.google_talk import stream as google_stream
+from tests.responses_talk import ITEMS, PIXEL, RESPONSES, recorded, stream
 from tests.transcripts import ANTHROPIC, OPENAI
-from tests.wire_server import Answer, WireServer
+from tests.wire_server import Answer, WireServer, sse
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 PDF = b"%PDF-1.7\n" + bytes(range(255, -1, -1))
@@ -36,6 +39,31 @@ WIRES: Mapping[str, tuple[Wire, Mapping[str, bytes]]] = {
         {**RESPONSES, "tools": recorded(stream(ITEMS["call"]))},
     ),
 }
+
+IMAGES = {
+    "images": [
+        {
+            "type": "image_url",
+            "index": 0,
+            "image_url": {"url": f"data:image/png;base64,{b64encode(PIXEL).decode()}"},
+        }
+    ]
+}
+UNFIT: Mapping[str, MediaPart] = {
+    "anthropic": file(b"\0\1", "application/octet-stream", name="made.bin"),
+    "google": file(FileId("f", wire="openai"), "application/pdf", name="made.bin"),
+    "openai": video(b"\0\1", "video/mp4", name="made.bin"),
+    "openai-responses": audio(b"RIFF0000WAVE", name="made.bin"),
+}
+"""For each wire, a part that it cannot take."""
+DRAWN: Mapping[str, list[bytes]] = {
+    "google": [recorded_by_google(google_stream(PARTS["picture"]))],
+    "openai": sse(
+        json.dumps({"choices": [{"index": 0, "delta": IMAGES, "finish_reason": "stop"}]}), "[DONE]"
+    ),
+    "openai-responses": [recorded(stream(ITEMS["picture"]))],
+}
+"""A reply with a picture, on each wire that has such replies."""
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -72,6 +100,63 @@ async def test_a_picture_of_a_tool_reaches_the_model(wire: str) -> None:
         await agent.aclose()
 
     assert b64encode(PNG) in server.requests[1].body
+
+
+@pytest.mark.parametrize("failed", [False, True])
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_run_survives_media_of_a_tool_that_its_model_cannot_take(
+    wire: str, failed: bool, tmp_path: Path
+) -> None:
+    """A server of tools may return any bytes; in the journal, they would end each resume, too."""
+
+    @tool
+    async def get_weather(city: str) -> list[TextPart | MediaPart]:
+        """Return what no model asked for."""
+        if failed:
+            raise ToolError(f"No weather in {city}.", content=[image(PNG), UNFIT[wire]])
+        return [TextPart(city), image(PNG), UNFIT[wire]]
+
+    form, recorded = WIRES[wire]
+    answers = [Answer([recorded["tools"]]), Answer([recorded["text"]])]
+    async with WireServer(answers) as server:
+        agent = Agent(
+            HttpProvider(form, Endpoint(server.url, "k")),
+            tools=[get_weather],
+            store=str(tmp_path / "runs.db"),
+        )
+
+        result = await agent.generate("What is the weather?")
+        await agent.aclose()
+
+    body = server.requests[1].body
+    assert b64encode(PNG) in body
+    assert b"[left out: " in body
+    assert b"made.bin" in body
+    warnings = [one for one in result.warnings if "made.bin" in one]
+    assert all(f"the wire {wire!r}" in one and "Fix: " in one for one in warnings)
+    assert warnings
+    assert result.text
+
+
+@pytest.mark.parametrize("made_by", DRAWN)
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_picture_that_a_model_made_can_be_shown_to_any_model(
+    wire: str, made_by: str
+) -> None:
+    """What only its own wire knows of it, such as a signature or an id, stays with the reply."""
+    (painter, _), (form, recorded) = WIRES[made_by], WIRES[wire]
+    answers = [Answer(DRAWN[made_by]), Answer([recorded["text"]])]
+    async with WireServer(answers) as server:
+        endpoint = Endpoint(server.url, "k")
+        async with Agent(HttpProvider(painter, endpoint)) as first:
+            drawn = await first.generate("Draw a fox.")
+
+        async with Agent(HttpProvider(form, endpoint)) as second:
+            await second.generate(["Judge it.", *drawn.media])
+
+    kept = [part for part in drawn.steps[0].reply.message.parts if isinstance(part, MediaPart)]
+    assert all(part.extra for part in kept)
+    assert b64encode(PIXEL) in server.requests[1].body
 
 
 @pytest.mark.parametrize(

@@ -188,8 +188,9 @@ def turn_message(
     if own and reasoning:
         details = thoughts.get("reasoning_details")
         entry |= {"reasoning_details": details} if details else _flat_reasoning(message)
-    if own and message.media:
-        images = [_MEDIA.json_of(part, "assistant") for part in message.media]
+    made = [part for part in message.parts if isinstance(part, MediaPart)]
+    if own and made:
+        images = [_MEDIA.json_of(part, "assistant") for part in made]
         entry["images"] = [*images, *extra.pop("images", ())]
     if call_ids:
         pairs = zip(call_ids, message.calls, strict=True)

@@ -23,7 +23,7 @@ from .calls import CallItem
 from .item import Item, piece_of, rest_of
 from .items import CONTENT, PICTURE
 
-__all__ = ["new_item"]
+__all__ = ["SEARCH", "SERVER_TOOLS", "new_item"]
 
 _TEXTS: Final = {"output_text": "text", "refusal": "refusal"}
 """Maps each type of a message's content part to the field with its text."""
@@ -37,7 +37,7 @@ def new_item(start: JsonObject, counts: Counter[type[Item]]) -> Item:
         counts: the number of items of each class in the reply; this function adds the new item.
     """
     kind = string_at(start, "type")
-    made = _ServerItem if kind in _SERVER_TOOLS else _ITEMS.get(kind, Item)
+    made = _ServerItem if kind in SERVER_TOOLS else _ITEMS.get(kind, Item)
     item = made(start, counts[made])
     if isinstance(item, _ServerItem):
         item.run = counts[_ServerItem]
@@ -247,9 +247,8 @@ _ITEMS: Final[Mapping[str, type[Item]]] = {
     PICTURE: _PictureItem,
 }
 
-_SERVER_TOOLS: Final = frozenset(
-    {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call"}
-)
+SEARCH: Final = "web_search_call"
+SERVER_TOOLS: Final = frozenset({SEARCH, "file_search_call", "code_interpreter_call", "mcp_call"})
 
 _RUNNING: Final = frozenset({"searching", "interpreting", "generating"})
 """The last words of the events that say that a tool of the server runs."""

@@ -15,6 +15,7 @@ from msgspec import DecodeError, Struct
 from msgspec.json import Decoder
 
 from ...errors import BadReply, StreamTruncated
+from ...spending import UsageDetails
 from ...values import AssistantMessage, AssistantPart, FinishReason, Reply, Usage
 from ..base import Live, ServerEvent, TextDelta, UsageSoFar
 from ..finish_words import FinishWords, meaning
@@ -32,9 +33,9 @@ from ..wire_json import (
     quoted,
     string_at,
 )
-from .assembly import new_item
+from .assembly import SEARCH, SERVER_TOOLS, new_item
 from .item import Item
-from .items import RESPONSES_WIRE, reasoning_of
+from .items import PICTURE, RESPONSES_WIRE, reasoning_of
 
 __all__ = ["ResponsesDecoder", "message_of_items"]
 
@@ -116,7 +117,7 @@ class ResponsesDecoder:
         return Reply(
             message,
             self._finish_reason(meaning(self._words, raw), message),
-            _usage(response.get("usage")),
+            _usage(response.get("usage"), self._items),
             raw,
             self._model,
             json_text(metadata) if metadata else "",
@@ -221,7 +222,7 @@ class ResponsesDecoder:
                 "lost. Fix: ask again; the reply so far is no answer."
             )
         self.complete = True
-        usage = _usage(response.get("usage"))
+        usage = _usage(response.get("usage"), self._items)
         if usage != _NOTHING:
             shown.append(UsageSoFar(usage))
         return self._shown(shown)
@@ -265,10 +266,17 @@ def _more_text(data: bytes, item_id: str, index: int) -> str | None:
     return event.delta if event.item_id == item_id and event.content_index == index else None
 
 
-def _usage(usage: object) -> Usage:
-    """Convert a server's `usage` object; the input count of `Usage` excludes cached tokens."""
+def _usage(usage: object, items: Iterable[Item]) -> Usage:
+    """Convert a server's `usage` object; the input count of `Usage` excludes cached tokens.
+
+    The object does not count the tools that the server ran, which have prices of their own: of web
+    searches, only actions of type `search` (https://platform.openai.com/docs/guides/tools-web-search).
+    """
     if not is_object(usage):
         return _NOTHING
+    ran = [item.fields for item in items if item.fields.get("type") in (*SERVER_TOOLS, PICTURE)]
+    actions = [one.get("action") for one in ran if one["type"] == SEARCH]
+    opened = [one for one in actions if is_object(one) and one.get("type", "search") != "search"]
     details = usage.get("input_tokens_details")
     read, written = count_of(details, "cached_tokens"), count_of(details, "cache_write_tokens")
     return Usage(
@@ -277,4 +285,6 @@ def _usage(usage: object) -> Usage:
         cache_read_tokens=read,
         cache_write_tokens=written,
         reasoning_tokens=count_of(usage.get("output_tokens_details"), "reasoning_tokens"),
+        server_tool_calls=len(ran),
+        details=UsageDetails(web_searches=len(actions) - len(opened)),
     )

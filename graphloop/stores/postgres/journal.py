@@ -30,6 +30,11 @@ CHAIN: Final[LiteralString] = (
     "ON b.digest = encode(substr(f.data, 12, 71), 'escape')) SELECT digest, data FROM found"
 )
 """A blob, and all parts of a conversation before it: a part begins with `{"before":"sha256:…"`."""
+THERE: Final[LiteralString] = (
+    "WITH locked AS (INSERT INTO blob(digest, data) SELECT '', '' WHERE false) "
+    "SELECT digest FROM blob WHERE digest = ANY(%s)"
+)
+"""Which blobs are there, and stay: the insertion of nothing locks the table against a prune."""
 
 
 def append_claimed(
@@ -162,7 +167,16 @@ def append_unclaimed(link: PostgresLink, holder: Holder, addition: Addition) -> 
 
 
 def _keep_blobs(link: PostgresLink, additions: Sequence[Addition]) -> None:
-    blobs = sorted({one for each in additions for one in each.blobs.items()})
+    known = {each.known for each in additions if each.known}
+    there = {digest for (digest,) in link.execute(THERE, ([*known],))} if known else known
+    missing = known - there
+    blobs = sorted(
+        {
+            one
+            for each in additions
+            for one in (each.every_blob if each.known in missing else each.blobs).items()
+        }
+    )
     if blobs:
         # In one order, so that two writers of the same media do not wait for each other.
         link.cursor().executemany(

@@ -9,6 +9,7 @@ from msgspec.json import encode
 
 from ..base import Change
 from ..beginnings import PART
+from ..blobs import unnamed
 from ..database.claims import Holder
 from ..rows import family_of
 from .leases import take_row
@@ -54,11 +55,15 @@ LOCKED: Final[LiteralString] = (
     f"FROM unnest(%(families)s::text[]) family CROSS JOIN LATERAL ({MEMBERS}) m) "
     "ORDER BY number FOR UPDATE"
 )
-REFERENCES: Final[LiteralString] = (
-    "SELECT DISTINCT (regexp_matches(convert_from(data, 'UTF8'), 'sha256:[0-9a-f]{64}', 'g'))[1] "
-    "FROM entry WHERE run = ANY(%s) AND position('sha256:'::bytea IN data) > 0"
+IS_NAMING: Final[LiteralString] = "position('sha256:'::bytea IN data) > 0"
+REFERENCE: Final[LiteralString] = (
+    "(regexp_matches(convert_from(data, 'UTF8'), 'sha256:[0-9a-f]{64}', 'g'))[1]"
 )
-IS_PART: Final[LiteralString] = "(substr(data, 1, length(%(part)s::bytea)) = %(part)s)"
+NAMED: Final[LiteralString] = f"SELECT DISTINCT {REFERENCE} FROM entry WHERE {IS_NAMING}"
+PARTS: Final[LiteralString] = (
+    f"SELECT digest, ARRAY(SELECT {REFERENCE}) FROM blob "
+    "WHERE substr(data, 1, length(%(part)s::bytea)) = %(part)s"
+)
 
 
 def sizes_of(link: PostgresLink) -> Mapping[str, int]:
@@ -98,10 +103,10 @@ def change_meters(link: PostgresLink, names: Collection[str], change: Change[T])
 
 
 def prune_families(link: PostgresLink, older_s: float, limit: int) -> int:
-    """Delete old families that are over, with the media that no other run shows.
+    """Delete old families that are over, with the blobs that no other run needs.
 
-    The parts of conversations stay (`beginnings.py`), and what they show: a store object that is
-    open remembers which parts are saved.
+    A store object that is open remembers parts of conversations (`beginnings.py`), and writes them
+    again if they are gone.
     """
     found = {family for (family,) in link.execute(FAMILIES, {"older_s": older_s, "limit": limit})}
     # Lock the runs and look again: a driver may have claimed one meanwhile.
@@ -110,20 +115,27 @@ def prune_families(link: PostgresLink, older_s: float, limit: int) -> int:
     numbers = [number for number, run_id, _ in rows if family_of(run_id) not in kept]
     if not numbers:
         return 0
-    shown = [digest for (digest,) in link.execute(REFERENCES, (numbers,))]
+    naming = link.execute(
+        f"SELECT 1 FROM entry WHERE run = ANY(%s) AND {IS_NAMING} LIMIT 1", (numbers,)
+    ).fetchone()
     link.execute("DELETE FROM signal WHERE run = ANY(%s)", (numbers,))
     link.execute("DELETE FROM entry WHERE run = ANY(%s)", (numbers,))
     link.execute("DELETE FROM run WHERE number = ANY(%s)", (numbers,))
-    if shown:
-        # A run that is being written may show one of these: its append names its media before its
-        # event, in one transaction. The lock waits for such appends, and the next statement sees
-        # their events; a later append waits for this transaction, and writes its media again.
-        link.execute("LOCK TABLE blob IN SHARE ROW EXCLUSIVE MODE")
-        link.execute(
-            f"DELETE FROM blob WHERE digest = ANY(%(shown)s) AND NOT {IS_PART} AND NOT EXISTS("
-            "SELECT 1 FROM entry WHERE position(convert_to(digest, 'UTF8') IN entry.data) > 0) "
-            f"AND NOT EXISTS(SELECT 1 FROM blob part WHERE {IS_PART.replace('data', 'part.data')} "
-            "AND position(convert_to(blob.digest, 'UTF8') IN part.data) > 0)",
-            {"shown": shown, "part": PART},
-        )
+    if naming is not None:
+        _forget_blobs(link)
     return len(numbers)
+
+
+def _forget_blobs(link: PostgresLink) -> None:
+    """Delete the blobs that no event needs.
+
+    A run that is being written may need one: its append locks the table, and names its blobs before
+    its event, in one transaction. The lock here waits for such appends, and the next statements see
+    their events; a later append waits for this transaction, and writes its blobs again.
+    """
+    link.execute("LOCK TABLE blob IN SHARE ROW EXCLUSIVE MODE")
+    kept = [digest for (digest,) in link.execute("SELECT digest FROM blob")]
+    named = [digest for (digest,) in link.execute(NAMED)]
+    parts = dict(link.execute(PARTS, {"part": PART}).fetchall())
+    gone = unnamed(kept, named, parts)
+    link.execute("DELETE FROM blob WHERE digest = ANY(%s)", ([*gone],))

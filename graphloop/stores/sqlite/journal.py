@@ -27,11 +27,12 @@ def append(link: SqliteLink, holder: Holder, additions: Sequence[Addition]) -> N
             _admit(link, holder, addition)
             number = _advance(link, holder, addition)
         assert number is not None, "it has been admitted"
-        if addition.blobs:
+        is_pruned = addition.known and not _has_blob(link, addition.known)
+        if blobs := addition.every_blob if is_pruned else addition.blobs:
             # Media that another run has shown are there already.
             link.executemany(
                 "INSERT INTO blob(digest, data) VALUES(?, ?) ON CONFLICT DO NOTHING",
-                addition.blobs.items(),
+                blobs.items(),
             )
         if addition.place is not None:
             give_place(link, number, addition.place)
@@ -45,6 +46,11 @@ def append(link: SqliteLink, holder: Holder, additions: Sequence[Addition]) -> N
             "INSERT INTO entry(id, kind, data, ts) VALUES(?, ?, ?, ?)",
             [(first + at, kind, data, now) for at, (kind, data) in enumerate(addition.events)],
         )
+
+
+def _has_blob(link: SqliteLink, digest: str) -> bool:
+    found = link.execute("SELECT 1 FROM blob WHERE digest = ?", (digest,)).fetchone()
+    return found is not None
 
 
 def _advance(link: SqliteLink, holder: Holder, addition: Addition) -> int | None:

@@ -10,6 +10,7 @@ from msgspec.json import encode
 
 from ..base import Change
 from ..beginnings import PART
+from ..blobs import unnamed
 from ..database.claims import Holder
 from ..rows import family_of
 from .schema import SqliteLink, entry_id, is_dead
@@ -31,6 +32,7 @@ OLD: Final = (
     "SELECT number FROM old JOIN run ON run_id = family UNION SELECT number FROM old JOIN run "
     "ON run_id >= family || '.' AND run_id < family || '0'"
 )
+NAMING: Final = "SELECT data FROM entry WHERE instr(data, CAST('sha256:' AS BLOB)) > 0"
 REFERENCE: Final = re.compile(rb"sha256:[0-9a-f]{64}")
 
 
@@ -68,35 +70,39 @@ def change_meters(link: SqliteLink, names: Collection[str], change: Change[T]) -
 
 
 def prune_families(link: SqliteLink, older_s: float, limit: int) -> int:
-    """Delete old families that are over, with the media that no other run shows.
+    """Delete old families that are over, with the blobs that no other run needs.
 
-    The parts of conversations stay (`beginnings.py`), and what they show: a store object that is
-    open remembers which parts are saved.
+    A store object that is open remembers parts of conversations (`beginnings.py`), and writes them
+    again if they are gone.
     """
     link.create_function("family", 1, family_of, deterministic=True)
     wanted = {"older_s": older_s, "limit": limit}
     old: list[tuple[int]] = link.execute(OLD, wanted).fetchall()
-    shown: set[bytes] = set()
+    naming = 0
     for (number,) in old:
         bounds = entry_id(number, 0), entry_id(number + 1, 0)
-        for (data,) in link.execute("SELECT data FROM entry WHERE id >= ? AND id < ?", bounds):
-            shown.update(REFERENCE.findall(data))
+        naming += len(link.execute(f"{NAMING} AND id >= ? AND id < ? LIMIT 1", bounds).fetchall())
         link.execute("DELETE FROM signal WHERE run = ?", (number,))
         link.execute("DELETE FROM entry WHERE id >= ? AND id < ?", bounds)
         link.execute("DELETE FROM run WHERE number = ?", (number,))
-    _forget_media(link, shown)
+    if naming:
+        _forget_blobs(link)
     return len(old)
 
 
-def _forget_media(link: SqliteLink, shown: set[bytes]) -> None:
-    """Delete these media, but for those that an event or a part of a conversation shows."""
-    left = set(shown)
-    for table in ("entry", "blob"):
-        for (data,) in link.execute(f"SELECT data FROM {table}") if left else ():  # noqa: S608
-            if table == "entry" or data.startswith(PART):
-                left.difference_update(REFERENCE.findall(data))
-    for digest in left:
-        link.execute(
-            "DELETE FROM blob WHERE digest = ? AND substr(data, 1, ?) <> ?",
-            (digest.decode(), len(PART), PART),
+def _forget_blobs(link: SqliteLink) -> None:
+    """Delete the blobs that no event needs."""
+    kept = [digest for (digest,) in link.execute("SELECT digest FROM blob")]
+    named = [each for (data,) in link.execute(NAMING) for each in _references(data)]
+    parts = {
+        digest: _references(data)
+        for digest, data in link.execute(
+            "SELECT digest, data FROM blob WHERE substr(data, 1, ?) = ?", (len(PART), PART)
         )
+    }
+    gone = [(digest,) for digest in unnamed(kept, named, parts)]
+    link.executemany("DELETE FROM blob WHERE digest = ?", gone)
+
+
+def _references(data: bytes) -> list[str]:
+    return [digest.decode() for digest in REFERENCE.findall(data)]

@@ -197,7 +197,7 @@ async def test_models_that_a_tool_asks_count_in_the_budget() -> None:
         assert context.meter is not None
         meter = context.meter()
         reached.append(meter.reached)
-        meter.add(said)
+        meter.add(said, "m")
         reached.append(meter.reached)
         if context.answer is None:
             raise ToolAsks(what, TAKES, "")

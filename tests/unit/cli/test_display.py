@@ -11,6 +11,7 @@ from graphloop import Agent, EndReason, Usage
 from graphloop.cli.display import JsonDisplay, TextDisplay
 from graphloop.errors import Overloaded
 from graphloop.events import Setup
+from graphloop.media import Inline
 from graphloop.parts.kinds import (
     ErrorPart,
     Finish,
@@ -24,6 +25,7 @@ from graphloop.parts.kinds import (
     Warned,
 )
 from graphloop.providers.base import (
+    MediaDelta,
     ProviderToolDelta,
     ProviderToolState,
     ReasoningDelta,
@@ -32,7 +34,7 @@ from graphloop.providers.base import (
 from graphloop.run import History, Run
 from graphloop.testing import ScriptedModel
 from graphloop.tools import ToolProgress
-from graphloop.values import FinishReason, Message, ToolResult, UserMessage
+from graphloop.values import FinishReason, MediaPart, Message, TextPart, ToolResult, UserMessage
 from tests.unit.cli.command_line import ROOT, STORE, shown, write
 from tests.unit.cli.terminal import Terminal
 
@@ -40,6 +42,9 @@ FINISH = Finish(FinishReason.STOP, EndReason.MAX_STEPS, ("max_steps",), Usage(1,
 CALL = ToolCallPart("c0.0", "id", "f", '{"x": 1}')
 EDIT = ToolState("c0.0", "f", "executing", arguments='{"x": 2}')
 RESULT = ToolResultPart(ToolResult("c0.0", "id", "f", "ok"))
+PICTURE = MediaPart("image/png", Inline(b"x"), "a.png")
+PHOTO = ToolResultPart(ToolResult("c0.0", "id", "f", (TextPart("Door:"), PICTURE)))
+SOUND = (MediaDelta(0, "audio/wav", "AAAA"), MediaDelta(0, "audio/wav", "AAAA"))
 FAILURE = ToolResultPart(ToolResult("c0.0", "id", "f", "a\n b" * 99, status="error"))
 ANSWER = ToolResultPart(ToolResult("c0.0", "id", "final_answer", '{"city": "Lisbon"}'))
 
@@ -111,6 +116,11 @@ SERVER_STATES: tuple[ProviderToolState, ...] = ("started", "running", "done", "f
         ),
         ((CALL, ToolProgress(CALL.key, "f", 1, 2), RESULT), ["→ f(x=1)", "✓ f(x=1): ok"]),
         ((RESULT,), ["✓ f: ok"]),
+        ((PHOTO,), ["✓ f: Door: [image 'a.png' of type 'image/png']"]),
+        (
+            (TextDelta("A fox."), *SOUND, StepStart(1), SOUND[0]),
+            ["A fox.", "[audio of type 'audio/wav']", "[audio of type 'audio/wav']"],
+        ),
         ((CALL, EDIT, RESULT), ["→ f(x=1)", "✓ f(x=2) (edited): ok"]),
         ((FAILURE,), ["✗ f: " + " ".join(("a\n b" * 99).split())[:199] + "…"]),
         ((ANSWER,), ['{"city": "Lisbon"}']),

@@ -87,7 +87,7 @@ def models(provider: Provider) -> Models[None]:
         store=MemoryStore(),
         models={provider.label: provider},
         toolbox=Toolbox(()),
-        price=priced,
+        price=lambda one, _: priced(one),
         clock=lambda: 3.0,
     )
     return Models(ports, Performer(ports))

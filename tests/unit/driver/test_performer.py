@@ -403,9 +403,9 @@ def test_a_gate_unknown_to_the_journal_decides_where_it_is_known() -> None:
 def test_a_price_that_cannot_be_told_is_unknown() -> None:
     """The table is the user's own function."""
 
-    def raising(answered: Reply) -> float:
+    def raising(answered: Reply, label: str) -> float:
         raise KeyError("model")
 
     ports = evolve_ports(price=raising)
 
-    assert Models(ports, Performer(ports)).price(reply("x")) is None
+    assert Models(ports, Performer(ports)).price(reply("x"), "m") is None

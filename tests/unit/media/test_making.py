@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphloop.errors import ConfigError
-from graphloop.media import FileId, Inline, MediaPart, Url, audio, file, image, video
+from graphloop.media import FileId, Inline, MediaPart, Url, audio, file, image, received, video
 from tests.strategies import wrong
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -49,6 +49,9 @@ PDF = b"%PDF-1.7\n"
         (b"RIFF\x24\x00\x00\x00AVI LIST", "video/x-msvideo"),
         (PDF, "application/pdf"),
         (b"\n\n  %PDF-1.4", "application/pdf"),
+        (b"\xef\xbb\xbf%PDF-1.4", "application/pdf"),
+        (b"\xff junk %PDF-1.4", "application/pdf"),
+        (b"A PDF begins with %PDF-1.7.", "text/plain"),
         (b"PK\x03\x04 rest", "application/zip"),
         ("Füße".encode(), "text/plain"),
         (b'{"a": 1}', "text/plain"),
@@ -109,10 +112,39 @@ def test_containers_of_sound_or_video_are_what_the_caller_says() -> None:
 
 @pytest.mark.parametrize(
     ("given", "media_type"),
-    [("audio/mp3", "audio/mpeg"), ("AUDIO/X-WAV", "audio/wav"), ("audio/flac", "audio/flac")],
+    [
+        ("audio/mp3", "audio/mpeg"),
+        ("AUDIO/X-WAV", "audio/wav"),
+        ("audio/flac", "audio/flac"),
+        ("audio/ogg; codecs=opus", "audio/ogg"),
+    ],
 )
 def test_a_type_of_another_spelling_becomes_the_usual_one(given: str, media_type: str) -> None:
     assert media_type == audio(b"sound", given).media_type
+
+
+@pytest.mark.parametrize(
+    ("told", "data", "name", "media_type"),
+    [
+        ("image/jpg", b"\xff\xd8\xff\xe0", "", "image/jpeg"),
+        ("IMAGE/PNG", PNG, "", "image/png"),
+        ("image/png", b"\xff\xd8\xff\xe0", "", "image/jpeg"),
+        ("application/octet-stream", PDF, "", "application/pdf"),
+        ("application/octet-stream", b"a,b\n", "a.csv", "text/csv"),
+        ("application/octet-stream", b"\0\1", "a.bin", "application/octet-stream"),
+        ("", b"\0\1", "", "application/octet-stream"),
+        ("picture", b"\0\1", "", "application/octet-stream"),
+        ("text/plain; charset=utf-8", b"hi", "", "text/plain"),
+        ("application/json", b"{}", "", "application/json"),
+        ("audio/webm", WEBM, "", "audio/webm"),
+        ("image/svg+xml", b"<svg/>", "", "image/svg+xml"),
+    ],
+)
+def test_media_of_another_program_have_the_type_of_their_bytes(
+    told: str, data: bytes, name: str, media_type: str
+) -> None:
+    """Models' servers refuse a type of another spelling, and one that differs from the bytes."""
+    assert MediaPart(media_type, Inline(data), name) == received(data, told, name)
 
 
 def test_fields_of_one_wire_are_kept() -> None:

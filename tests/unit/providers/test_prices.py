@@ -60,7 +60,9 @@ OWN = {
 
 def own_cost(model: str) -> float | None:
     """Return what a million tokens of input cost by the table above."""
-    return price_with(OWN)(Reply(AssistantMessage(()), FinishReason.STOP, Usage(MANY), model=model))
+    return price_with(OWN)(
+        Reply(AssistantMessage(()), FinishReason.STOP, Usage(MANY), model=model), "openai:any"
+    )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_a_table_changed_later_changes_no_price() -> None:
     table.clear()
 
     reply = Reply(AssistantMessage(()), FinishReason.STOP, Usage(MANY), model="m")
-    assert price_of(reply) == 1
+    assert price_of(reply, "m") == 1
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,22 @@ def test_the_server_tells_what_its_tools_do() -> None:
     ]
 
 
+@for_each("form", FORMS)
+def test_searches_of_the_server_are_counted_for_their_price(form: Form) -> None:
+    """Each search costs a cent beside its tokens; a page that the model opens costs none."""
+    search = ITEMS["cited"][0]
+    page = {**search, "id": "ws_2", "action": {"type": "open_page", "url": "https://a"}}
+    unknown = {**search, "id": "ws_3", "action": "search"}
+    told = {"input_tokens": 9, "output_tokens": 9}
+    events = stream([search, page, unknown, *ITEMS["picture"]], form)
+    events[-1]["response"]["usage"] = told
+
+    _, reply = said(*events)
+
+    assert reply.usage.details.web_searches == 2
+    assert reply.usage.server_tool_calls == 4
+
+
 def test_each_run_of_the_server_s_tools_has_a_number_of_its_own() -> None:
     """A page keeps a line for each number; a picture must not take the line of a search."""
     items = [*ITEMS["cited"][:1], *ITEMS["picture"][:1], {**ITEMS["cited"][0], "id": "ws_2"}]

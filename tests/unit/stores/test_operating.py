@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import TypeAlias
@@ -27,7 +27,7 @@ from graphloop.stores import (
 from graphloop.stores.base import Ask, ReleaseStatus
 from graphloop.stores.postgres.schema import opened
 from graphloop.testing import ScriptedModel
-from graphloop.values import TextPart, UserMessage
+from graphloop.values import Message, TextPart, UserMessage
 from graphloop.workers import Worker
 from tests.postgres_server import database, set_clock
 
@@ -218,6 +218,49 @@ async def test_media_go_with_the_last_run_that_shows_them(desk: Desk) -> None:
         (first,) = await store.load("again")
         assert isinstance(first, Started)
         assert first.messages == (SEEN,)
+
+
+async def begin(store: Opened, run_id: str, messages: Sequence[Message]) -> None:
+    """Keep a run that began with this conversation, and is over."""
+    await store.append(run_id, 1, Started(1.0, run_id, "desk", tuple(messages), Setup()))
+    await store.claim(run_id)
+    await store.release(run_id, "done", [])
+
+
+async def test_a_conversation_goes_with_the_last_run_that_began_with_it(desk: Desk) -> None:
+    """Otherwise the pictures of a chat would stay for ever, and what was said about them."""
+    said = (SEEN, *[UserMessage(f"{number} {'x' * 3000}") for number in range(4)])
+    async with desk.at(1000) as store:
+        await begin(store, "desk.1", said[:3])
+        await begin(store, "desk.2", said)
+        await begin(store, "other", said[:3])
+    async with desk.at(2000) as store:
+        await begin(store, "new", said[:4])
+        assert await store.prune(1000, 500) == 3
+        (first,) = await store.load("new")
+        assert isinstance(first, Started)
+        assert first.messages == said[:4]
+        assert desk.blobs() > 1
+    async with desk.at(3000) as store:
+        assert await store.prune(1000, 500) == 1
+        assert desk.blobs() == 0
+
+
+async def test_a_store_writes_a_conversation_again_that_was_pruned(desk: Desk) -> None:
+    """It remembers the parts that it has saved, and another process may prune them."""
+    said = (SEEN, *[UserMessage(f"{number} {'x' * 3000}") for number in range(6)])
+    async with desk.at(1000) as store:
+        await begin(store, "talk.1", said[:4])
+        async with desk.at(2000) as other:
+            assert await other.prune(0, 500) == 1
+        assert desk.blobs() == 0
+        await begin(store, "again", said[:4])
+        await begin(store, "more", said)
+    async with desk.at(3000) as store:
+        for run_id, messages in (("again", said[:4]), ("more", said)):
+            (first,) = await store.load(run_id)
+            assert isinstance(first, Started)
+            assert first.messages == messages
 
 
 async def test_the_conversation_of_a_later_question_stays(desk: Desk) -> None:

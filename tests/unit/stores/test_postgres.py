@@ -25,6 +25,7 @@ from graphloop.stores.base import Ask
 from graphloop.stores.database.claims import Holder
 from graphloop.stores.database.jobs import Job
 from graphloop.stores.postgres import PostgresStore, journal, schema
+from graphloop.stores.postgres.operating import prune_families
 from graphloop.stores.postgres.schema import PostgresLink, opened
 from graphloop.stores.postgres.writer import Writer
 from graphloop.values import UserMessage
@@ -297,6 +298,32 @@ async def test_a_run_that_is_deleted_while_it_is_read_is_unknown(
     with pytest.raises(UnknownRun):
         await store.load("r")
     await store.aclose()
+
+
+async def test_a_question_that_begins_during_a_prune_keeps_its_conversation(
+    dsn: str, link: PostgresLink
+) -> None:
+    """Its store has saved the parts; the prune, which has not seen the question, deletes them."""
+    said = tuple([UserMessage(f"{number} {'x' * 3000}") for number in range(5)])
+    store, other = PostgresStore(dsn), PostgresStore(dsn)
+    await store.append("old", 1, Started(1.0, "old", "a graph", said, Setup()))
+    await store.claim("old")
+    await store.release("old", "done", [])
+    with opened(dsn) as pruning:
+        pruning.execute("BEGIN")
+        assert prune_families(pruning, 0.0, 9) == 1
+        new = Started(1.0, "new", "a graph", said, Setup())
+        late = asyncio.ensure_future(store.append("new", 1, new))
+        while not link.execute("SELECT 1 FROM pg_locks WHERE NOT granted").fetchone():  # noqa: ASYNC110
+            await asyncio.sleep(0)
+        pruning.execute("COMMIT")
+    await late
+
+    (first,) = await other.load("new")
+    assert isinstance(first, Started)
+    assert first.messages == said
+    await store.aclose()
+    await other.aclose()
 
 
 async def test_a_run_is_freed_whose_owner_has_no_row(dsn: str, link: PostgresLink) -> None:
