@@ -48,6 +48,15 @@ async def test_a_failed_call_shows_the_model_its_picture(make: Make) -> None:
     assert isinstance(failed.content[1], MediaPart)
 
 
+async def test_a_result_of_some_megabytes_arrives(make: Make) -> None:
+    """A picture of a whole page is larger than the megabyte that the SDK takes in one event."""
+    async with tools_of(make()) as tools:
+        found = await outcome(tools["long_text"], chars=3_000_000)
+
+    assert found.status == "ok"
+    assert len(str(found.content)) > 100_000  # A model reads its beginning and its end.
+
+
 async def test_bad_arguments_are_refused_here(make: Make) -> None:
     """The schema of the server refuses them, so no request is sent."""
     async with tools_of(make()) as tools:
