@@ -7,12 +7,14 @@ what the model read is refused. An agent closes the servers of its tools (`Agent
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self, Unpack, final
+from weakref import WeakKeyDictionary
 
 from ..errors import ConfigError, ToolError, not_among
 from ..media import MediaPart
@@ -117,6 +119,7 @@ class Server:
         model = options.get("sampling")
         self._model = None if model is None else resolve(model, environ=os.environ)
         self._offered: dict[str, Definition] = {}
+        self._blocks: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
         self._connections: Final = Connections(
             target, self.name, options, self._model, self._warn_of_changes
         )
@@ -235,18 +238,32 @@ class Server:
         return await self._connections.asked(lambda connection: connection.prompt(name, arguments))
 
     async def __aenter__(self) -> Self:
-        """Return the server; nothing starts before it is first asked."""
+        """Keep the connection until the end of the block, also where an agent is closed.
+
+            async with files:
+                tools = await files.tools()
+                async with Agent(model, tools=tools) as reader, Agent(model, tools=tools) as writer:
+                    ...
+
+        Nothing starts before the server is first asked.
+        """
+        loop = asyncio.get_running_loop()
+        self._blocks[loop] = self._blocks.get(loop, 0) + 1
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connection of the running event loop."""
+        """Close the connection of the running event loop, at the end of its last block."""
+        self._blocks[asyncio.get_running_loop()] -= 1
         await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connection of the running event loop; a later call opens another.
 
-        Any task may call it. The server's process has ended afterwards.
+        Any task may call it. The server's process has ended afterwards. In a block of `async with`,
+        the end of the block closes the connection: another agent may have a call in flight.
         """
+        if self._blocks.get(asyncio.get_running_loop()):
+            return
         await self._connections.aclose()
         if self._model is not None and isinstance(self.options.get("sampling"), str):
             await self._model.aclose()

@@ -113,6 +113,27 @@ async def test_closing_an_agent_ends_the_processes_of_its_servers() -> None:
     assert await asyncio.to_thread(ended, int(pid))
 
 
+async def test_a_block_keeps_the_server_of_agents_that_are_closed(tmp_path: Path) -> None:
+    """An agent for each request of a web page: the end of one must not lose a call of another."""
+    note = tmp_path / "note"
+    async with own() as server:
+        tools = await server.tools()
+        known = {tool.name: tool for tool in tools}
+        first = await outcome(known["pid"])
+        call = asyncio.create_task(outcome(known["wait"], note=str(note)))
+        await until(lambda: note.exists() and note.read_text() == "started")
+        async with Agent(ScriptedModel(["Hello."]), tools=tools) as agent:
+            await agent.generate("Hi.")
+        is_under_way = not call.done()
+        last = await outcome(known["pid"])
+        call.cancel()
+        await asyncio.wait({call})
+
+    assert is_under_way
+    assert first.content == last.content
+    assert await asyncio.to_thread(ended, int(str(last.content)))
+
+
 async def test_each_event_loop_has_its_own_connection() -> None:
     """`generate_sync` works with tools that another loop has listed."""
     server = own(prefix="d_")
