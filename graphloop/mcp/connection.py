@@ -122,6 +122,13 @@ class Connection:
         """The name of the question that the server waits for; empty while it waits for none."""
         return "" if self._live is None else self._live.token
 
+    def is_held_by(self, context: ToolContext) -> bool:
+        """Whether the server waits for an answer to this call of this run."""
+        live = self._live
+        if live is None or not live.token:
+            return False
+        return (live.context.run_id, live.context.key) == (context.run_id, context.key)
+
     @property
     def is_closed(self) -> bool:
         """Whether the owner has left the connection, and the server's process has ended."""

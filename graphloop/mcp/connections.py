@@ -15,6 +15,7 @@ from weakref import WeakKeyDictionary
 
 from ..errors import ConfigError
 from ..providers import Provider
+from ..tools import ToolContext
 from .target import TIMEOUT_S, Address, Command, Lost, ServerOptions
 
 if TYPE_CHECKING:
@@ -84,6 +85,11 @@ class Connections:
         """Return the connection of the call that waits for this answer; None if it is over."""
         known = self._known.get(asyncio.get_running_loop(), [])
         return next((each for each in known if each.held == token), None)
+
+    def held_by(self, context: ToolContext) -> Connection | None:
+        """Return the connection of a call that waits for an answer; None if it does not."""
+        known = self._known.get(asyncio.get_running_loop(), [])
+        return next((each for each in known if each.is_held_by(context)), None)
 
     def let_go(self, connection: Connection) -> None:
         """Close a connection that no call holds any longer, if other calls have a newer one."""

@@ -13,6 +13,7 @@ import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final, Self, Unpack, final
 from weakref import WeakKeyDictionary
 
@@ -193,9 +194,11 @@ class Server:
                 f"{not_among([name], known)}"
             )
         tool = remote_tool(self, legal_name(name), known[name], self.options)
+        context = ToolContext(run_id=token_hex(16))
         try:
-            return await tool.run(json.dumps(dict(arguments or {})), ToolContext())
+            return await tool.run(json.dumps(dict(arguments or {})), context)
         except ToolAsks as asks:
+            await self.withdraw(context)
             return ToolOutcome(f"{asks} Only a run can ask a person: call by an agent.", "error")
 
     async def resources(self) -> tuple[Resource, ...]:
@@ -273,12 +276,10 @@ class Server:
 
         Another process than the one that sent the call cannot do so.
         """
-        waiting = None if context.answer is None else waiting_for(context.answer)
-        if isinstance(waiting, HeldCall):
-            found = self._connections.holding(waiting.token)
-            if found is not None:
-                await found.give_up()
-                self._connections.let_go(found)
+        found = self._connections.held_by(context)
+        if found is not None:
+            await found.give_up()
+            self._connections.let_go(found)
 
     def note(self, definitions: Iterable[Definition]) -> None:
         """Note which definitions agents use: a server that changes them is warned about."""

@@ -15,8 +15,9 @@ from graphloop.mcp import Server, stdio
 from graphloop.policy import Approval, approve, decline
 from graphloop.spending import budget
 from graphloop.testing import ScriptedModel
+from graphloop.tools import ToolAsks
 from graphloop.values import ToolResult
-from tests.mcp_calls import Make, outcome, own, tools_of, until
+from tests.mcp_calls import CONTEXT, Make, outcome, own, tools_of, until
 from tests.warm_python import warm_python
 
 pytestmark = pytest.mark.deadline(50)
@@ -128,6 +129,22 @@ async def test_a_held_call_ends_with_its_run(tmp_path: Path) -> None:
         await until(lambda: note.read_text() == "ended")
 
     assert (await stream.result()).end_reason == "aborted"
+
+
+async def test_a_call_whose_question_reaches_no_person_is_withdrawn(tmp_path: Path) -> None:
+    """A program that calls is no run, and a run may end before it has noted the question."""
+    by_program, by_run = tmp_path / "program", tmp_path / "run"
+    server = own(ask=True, mode="legacy")
+    async with server:
+        asked = await server.call("hold", {"note": str(by_program)})
+        await until(lambda: by_program.read_text() == "ended")
+        tools = {tool.name: tool for tool in await server.tools()}
+        with pytest.raises(ToolAsks):
+            await outcome(tools["hold"], note=str(by_run))
+        await server.withdraw(CONTEXT)
+        await until(lambda: by_run.read_text() == "ended")
+
+    assert asked.status == "error"
 
 
 async def test_other_calls_go_on_while_a_call_is_held() -> None:
