@@ -27,19 +27,13 @@ SHOWN_CHARS_MAX: Final = 300
 @asynccontextmanager
 async def reached(target: Address) -> AsyncGenerator[Any, None]:
     """Yield the streams of the messages of a server behind a URL."""
-
-    async def mend(response: Response) -> None:
-        # The requests of an authentication have other addresses, and errors of their own.
-        if str(response.request.url).rstrip("/") == target.url.rstrip("/"):
-            await _mend_answer(response)
-
     client = AsyncClient(
         # A compressed answer of a few bytes would fill the memory.
         headers={"accept-encoding": "identity", **target.headers},
         auth=target.auth,
         # The SDK's limits: an answer may take long, so the time limit is the caller's.
         timeout=Timeout(30.0, read=None),
-        event_hooks={"response": [mend]},
+        event_hooks={"response": [_mend_answer]},
     )
     async with (
         client,
@@ -52,6 +46,8 @@ async def reached(target: Address) -> AsyncGenerator[Any, None]:
 
 async def _mend_answer(response: Response) -> None:
     """Bound an answer, and make an error of the protocol of a status that says no."""
+    if "text/event-stream" not in response.request.headers.get("accept", ""):
+        return  # The requests of an authentication have answers of their own.
     response.headers.pop("content-encoding", None)
     is_stream = response.headers.get("content-type", "").startswith("text/event-stream")
     if is_stream and not response.is_error:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, Self, Unpack, final
+from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from ..errors import ConfigError, ToolError, not_among
@@ -93,7 +94,9 @@ def http(
             f"http: expected a URL that begins with https:// or http://, found {url!r}. Fix: write "
             "the whole address, or use stdio(…) for a command."
         )
-    return Server(Address(url, dict(headers or {}), auth), url.partition("?")[0], options)
+    shown = urlsplit(url)  # Without its query and its password: people read the server's name.
+    title = f"{shown.scheme}://{shown.netloc.rpartition('@')[2]}{shown.path}"
+    return Server(Address(url, dict(headers or {}), auth), title, options)
 
 
 @final

@@ -14,7 +14,7 @@ import pytest
 
 from graphloop import Agent, check
 from graphloop.errors import ConfigError
-from graphloop.mcp import stdio
+from graphloop.mcp import http, stdio
 from graphloop.media import MediaPart
 from graphloop.policy import deny
 from graphloop.testing import ScriptedModel
@@ -239,6 +239,13 @@ async def test_a_server_that_speaks_no_mcp_is_an_error_with_its_last_line(
 
     assert f"Its last line was: {found!r}." in str(error.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_name_of_a_server_has_no_secret_of_its_url() -> None:
+    """Errors, logs, questions and journals show the name."""
+    assert http("https://ada:secret@crm.example:8443/mcp?key=secret").name == (
+        "https://crm.example:8443/mcp"
+    )
 
 
 async def test_a_missing_program_is_named() -> None:
