@@ -12,6 +12,7 @@ from graphloop import Agent
 from graphloop.agent import RunResult
 from graphloop.driver import Pending
 from graphloop.mcp import Server, stdio
+from graphloop.parts.kinds import ToolApprovalRequest
 from graphloop.policy import Approval, approve, decline
 from graphloop.spending import budget
 from graphloop.testing import ScriptedModel
@@ -129,6 +130,21 @@ async def test_a_held_call_ends_with_its_run(tmp_path: Path) -> None:
         await until(lambda: note.read_text() == "ended")
 
     assert (await stream.result()).end_reason == "aborted"
+
+
+@pytest.mark.parametrize("tool", ["book", "add"])
+async def test_a_page_that_reads_the_stream_can_answer(tool: str) -> None:
+    """The part has the key that the answer needs, the form, and the name of the server."""
+    server = own(ask=True, name="the shop", needs_approval=["add"])
+    calls = [{"name": tool, "arguments": {"what": "shoes"} if tool == "book" else {"a": 1, "b": 2}}]
+    async with Agent(ScriptedModel([{"calls": calls}]), tools=await server.tools()) as agent:
+        stream = agent.stream("Go.")
+        parts = [each async for each in stream.full_stream]
+        (pending,) = (await stream.result()).pending
+
+    (asked,) = [each for each in parts if isinstance(each, ToolApprovalRequest)]
+    assert (asked.key, asked.server) == (pending.key, "the shop")
+    assert asked.takes == (pending.parameters if tool == "book" else "")
 
 
 async def test_a_call_whose_question_reaches_no_person_is_withdrawn(tmp_path: Path) -> None:
