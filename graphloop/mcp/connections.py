@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from ..errors import ConfigError
+from ..errors import ConfigError, ToolError
 from ..providers import Provider
 from ..tools import ToolContext
 from .target import TIMEOUT_S, Address, Command, Lost, ServerOptions
@@ -72,6 +72,8 @@ class Connections:
             except Lost as error:
                 connection.stop()
                 lost = error
+            except ToolError as error:  # Such as a picture that is not base64.
+                raise ConfigError(f"MCP server {self._name!r}: {error}") from error
             except TimeoutError:  # The connection stays: the server may perform other calls.
                 raise ConfigError(
                     f"MCP server {self._name!r}: expected an answer within {limit} s, found "

@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Any, Final, final
 
-from httpx2 import AsyncByteStream, AsyncClient, ByteStream, Response, StreamError, Timeout
+from httpx2 import AsyncByteStream, AsyncClient, ByteStream, Request, Response, StreamError, Timeout
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import INTERNAL_ERROR
 
@@ -22,6 +22,8 @@ from .target import MESSAGE_BYTES_MAX, Address
 __all__ = ["reached"]
 
 SHOWN_CHARS_MAX: Final = 300
+GOODBYE_S: Final = 5.0
+"""The seconds that a server gets to hear that its session is over."""
 
 
 @asynccontextmanager
@@ -33,7 +35,7 @@ async def reached(target: Address) -> AsyncGenerator[Any, None]:
         auth=target.auth,
         # The SDK's limits: an answer may take long, so the time limit is the caller's.
         timeout=Timeout(30.0, read=None),
-        event_hooks={"response": [_mend_answer]},
+        event_hooks={"request": [_bound_goodbye], "response": [_mend_answer]},
     )
     async with (
         client,
@@ -42,6 +44,12 @@ async def reached(target: Address) -> AsyncGenerator[Any, None]:
         ) as streams,
     ):
         yield streams
+
+
+async def _bound_goodbye(request: Request) -> None:
+    """Bound the wait for the answer to the end of a session: all is over by then."""
+    if request.method == "DELETE":
+        request.extensions["timeout"] = Timeout(GOODBYE_S).as_dict()
 
 
 async def _mend_answer(response: Response) -> None:

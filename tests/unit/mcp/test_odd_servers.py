@@ -76,6 +76,10 @@ async def test_news_without_end_costs_a_look_in_a_while() -> None:
     assert answers[-1] <= 3 + 1 + 2  # A look before each call, the first, and those for news.
 
 
+OVER = threading.Event()
+"""Is set when a server that never answers may end."""
+
+
 class Web(BaseHTTPRequestHandler):
     """A server behind a URL, whose path says how it answers a call."""
 
@@ -107,13 +111,18 @@ class Web(BaseHTTPRequestHandler):
         """Offer no stream, and no end of the session."""
         self.tell(405, b"")
 
-    do_DELETE = do_GET  # noqa: N815 - the name is the method of HTTP
+    def do_DELETE(self) -> None:
+        """End a session, or never answer."""
+        if self.path == "/deaf":
+            OVER.wait()
+        self.tell(405, b"")
 
     def tell(self, status: int, body: bytes) -> None:
         """Send an answer."""
         self.send_response(status)
         self.send_header("content-type", "application/json")
         self.send_header("content-length", str(len(body)))
+        self.send_header("mcp-session-id", "a")
         self.end_headers()
         self.wfile.write(body)
 
@@ -127,6 +136,7 @@ def web() -> Iterator[str]:
     with ThreadingHTTPServer(("127.0.0.1", 0), Web) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
+        OVER.set()
         server.shutdown()
 
 
@@ -156,3 +166,15 @@ async def test_an_answer_that_is_too_large_is_not_read(
     assert len(str(whole.content)) == 20_000
     assert refused.status == "error"
     assert "an answer of more than 10000 bytes" in str(refused.content)
+
+
+async def test_a_server_that_does_not_hear_the_end_is_left(
+    web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An agent is closed at the end of a program, which would never end."""
+    monkeypatch.setattr(http_answers, "GOODBYE_S", 0.01)
+    server = http(f"{web}/deaf")
+    tools = await server.tools()
+    await server.aclose()
+
+    assert [tool.name for tool in tools] == ["look"]
