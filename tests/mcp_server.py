@@ -48,6 +48,12 @@ def add(a: int, b: int) -> int:
     return a + b
 
 
+@server.tool(structured_output=False)
+def long_text(chars: int) -> str:
+    """Return a text of a size, such as a picture has in base64."""
+    return "x" * chars
+
+
 @server.tool(annotations=ToolAnnotations(read_only_hint=True))
 def pid() -> str:
     """Return the process."""

@@ -13,21 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import (
-    AbstractAsyncContextManager,
-    AsyncExitStack,
-    asynccontextmanager,
-    suppress,
-)
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import Context
 from typing import Any, Final, TypeAlias, TypeVar, final
 
 import anyio
-from httpx2 import AsyncClient, Timeout
 from mcp import Client, MCPError
 from mcp.client.context import ClientRequestContext
-from mcp.client.streamable_http import streamable_http_client
 from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 from mcp.types import (
     INVALID_REQUEST,
@@ -48,19 +41,26 @@ from ..media import MediaPart
 from ..tools import ToolContext
 from ..values import Message, TextPart
 from .definitions import Definition
+from .http_answers import reached
 from .inputs import Inputs, sampled
 from .live_call import LiveCall
 from .materials import Prompt, Resource
 from .process import ServerLog, launched
-from .requests import all_pages, as_tool_errors, error_words, first_cause, is_lost, request_of
-from .results import (
-    definition_of,
-    messages_of_prompt,
-    parts_of_resource,
-    prompt_of,
-    resource_of,
-    value_of,
+from .requests import (
+    REFUSALS,
+    Page,
+    all_pages,
+    as_tool_errors,
+    error_words,
+    first_cause,
+    is_lost,
+    prompts_page,
+    refusal_words,
+    request_of,
+    resources_page,
+    tools_page,
 )
+from .results import messages_of_prompt, parts_of_resource, value_of
 from .server_questions import Json, Rounds
 from .target import Address, Command, Lost, Mode, Taken
 
@@ -70,6 +70,8 @@ T = TypeVar("T")
 _Outcome: TypeAlias = tuple[list[T], Exception | None]
 """The result of a request in a list, or an empty list and its error."""
 
+NEWS_PAUSE_S: Final = 1.0
+"""The seconds between two looks at tools whose server keeps telling that it changed them."""
 NO_CALL: Final = "A request is answered only while a call of a tool runs."
 # Without a handler, the SDK's records of each bad line would go to the terminal.
 for _name in ("mcp", "client"):
@@ -104,7 +106,7 @@ class Connection:
         self._requests: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[_Outcome[Any]]] = set()
         self._failure: BaseException | None = None
-        self._opened, self._stopped = asyncio.Event(), asyncio.Event()
+        self._opened, self._stopped, self._news = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._scope = anyio.CancelScope()
         loop = asyncio.get_running_loop()
         # A context of its own: the connection outlives the call that opens it.
@@ -119,6 +121,13 @@ class Connection:
     def held(self) -> str:
         """The name of the question that the server waits for; empty while it waits for none."""
         return "" if self._live is None else self._live.token
+
+    def is_held_by(self, context: ToolContext) -> bool:
+        """Whether the server waits for an answer to this call of this run."""
+        live = self._live
+        if live is None or not live.token:
+            return False
+        return (live.context.run_id, live.context.key) == (context.run_id, context.key)
 
     @property
     def is_closed(self) -> bool:
@@ -196,30 +205,15 @@ class Connection:
         Raises:
             Lost: the connection has ended, or the server knows it no longer.
         """
-
-        async def page(client: Client, cursor: str | None) -> tuple[list[Definition], str | None]:
-            found = await client.list_tools(cursor=cursor, cache_mode="refresh")
-            return [definition_of(tool) for tool in found.tools], found.next_cursor
-
-        return await self._list_all(page)
+        return await self._list_all(tools_page)
 
     async def resources(self) -> tuple[Resource, ...]:
         """Return the resources that the server offers; `Lost` as for `definitions`."""
-
-        async def page(client: Client, cursor: str | None) -> tuple[list[Resource], str | None]:
-            found = await client.list_resources(cursor=cursor)
-            return [resource_of(each) for each in found.resources], found.next_cursor
-
-        return await self._list_all(page)
+        return await self._list_all(resources_page)
 
     async def prompts(self) -> tuple[Prompt, ...]:
         """Return the prompts that the server offers; `Lost` as for `definitions`."""
-
-        async def page(client: Client, cursor: str | None) -> tuple[list[Prompt], str | None]:
-            found = await client.list_prompts(cursor=cursor)
-            return [prompt_of(each) for each in found.prompts], found.next_cursor
-
-        return await self._list_all(page)
+        return await self._list_all(prompts_page)
 
     async def read(self, uri: str) -> tuple[TextPart | MediaPart, ...]:
         """Return the content of a resource.
@@ -238,11 +232,13 @@ class Connection:
     async def _ask_typed(self, ask: Callable[[Client], Awaitable[T]]) -> T:
         try:
             return await self.request(ask)
-        except (MCPError, RuntimeError) as error:
-            raise ConfigError(f"MCP server {self._name!r} refuses: {error}") from error
+        except REFUSALS as error:
+            raise ConfigError(
+                f"MCP server {self._name!r} refuses: {refusal_words(error)}"
+            ) from error
 
     async def _list_all(
-        self, page: Callable[[Client, str | None], Awaitable[tuple[list[T], str | None]]]
+        self, page: Callable[[Client, str | None], Awaitable[Page[T]]]
     ) -> tuple[T, ...]:
         try:
             return tuple(await self.request(lambda client: all_pages(client, page)))
@@ -251,6 +247,8 @@ class Connection:
                 return ()
             # Such as a session that a restarted server does not know.
             raise Lost(f"{error}.{self.log.quoted}") from error
+        except REFUSALS as error:
+            raise ConfigError(f"MCP server {self._name!r}: {refusal_words(error)}") from error
 
     async def call(
         self,
@@ -327,9 +325,10 @@ class Connection:
     async def _own(self) -> None:
         try:
             with self._scope:
-                async with self._enter_client() as client, asyncio.TaskGroup() as requests:
+                async with self._make_client() as client, asyncio.TaskGroup() as requests:
                     self._client, self._requests = client, requests
                     self._start(self._listen(client))
+                    self._start(self._tell_changes())
                     self._opened.set()
                     try:
                         await self._stopped.wait()
@@ -352,30 +351,23 @@ class Connection:
         task.add_done_callback(self._running.discard)
         return task
 
-    @asynccontextmanager
-    async def _enter_client(self) -> AsyncGenerator[Client, None]:
-        async with AsyncExitStack() as stack:
-            client = Client(
-                await self._transport(stack),
-                mode=self._mode,
-                cache=None,
-                message_handler=self._hear,
-                elicitation_callback=self._elicit if self._inputs.ask else None,
-                list_roots_callback=self._inputs.roots,
-                sampling_callback=None if self._inputs.model is None else self._sample,
-                client_info=Implementation(name="graphloop", version="1"),
-            )
-            yield await stack.enter_async_context(client)
+    def _make_client(self) -> Client:
+        return Client(
+            self._transport(),
+            mode=self._mode,
+            cache=None,
+            message_handler=self._hear,
+            elicitation_callback=self._elicit if self._inputs.ask else None,
+            list_roots_callback=self._inputs.roots,
+            sampling_callback=None if self._inputs.model is None else self._sample,
+            client_info=Implementation(name="graphloop", version="1"),
+        )
 
-    async def _transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[Any]:
+    def _transport(self) -> AbstractAsyncContextManager[Any]:
         target = self._target
         if isinstance(target, Command):
             return launched(target.words, target.env, target.cwd, self.log, self._stopped.set)
-        # The SDK's limits: an answer may take long, so the time limit is the caller's.
-        http = AsyncClient(
-            headers=dict(target.headers), auth=target.auth, timeout=Timeout(30.0, read=None)
-        )
-        return streamable_http_client(target.url, http_client=await stack.enter_async_context(http))
+        return reached(target)
 
     async def _listen(self, client: Client) -> None:
         """Ask for news of changed tools, which newer servers send on demand only."""
@@ -385,11 +377,19 @@ class Connection:
         with suppress(ListenNotSupportedError, SubscriptionLost, MCPError):
             async with client.listen(tools_list_changed=True) as news:
                 async for _ in news:
-                    await self._changed(self)
+                    self._news.set()
 
     async def _hear(self, message: object) -> None:
-        if isinstance(message, ToolListChangedNotification) and self._requests is not None:
-            self._start(self._changed(self))  # The session waits for this function.
+        if isinstance(message, ToolListChangedNotification):
+            self._news.set()  # The session waits for this function.
+
+    async def _tell_changes(self) -> None:
+        """Look at the tools after news of a change; much news is told once."""
+        while True:  # The end of the connection cancels it.
+            await self._news.wait()
+            self._news.clear()
+            await _outcome_of(self._changed(self))
+            await asyncio.sleep(NEWS_PAUSE_S)
 
 
 async def _outcome_of(work: Awaitable[T]) -> _Outcome[T]:

@@ -13,8 +13,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final, TypeVar, final
 from weakref import WeakKeyDictionary
 
-from ..errors import ConfigError
+from ..errors import ConfigError, ToolError
 from ..providers import Provider
+from ..tools import ToolContext
 from .target import TIMEOUT_S, Address, Command, Lost, ServerOptions
 
 if TYPE_CHECKING:
@@ -59,27 +60,38 @@ class Connections:
         """Return the answer to a request without effect; connect again once if it is lost.
 
         Raises:
-            ConfigError: the server cannot be reached.
+            ConfigError: the server cannot be reached, or does not answer in time.
         """
-        first = await self._open()
-        try:
-            return await ask(first)
-        except Lost:
-            first.stop()
-        second = await self._open()
-        try:
-            return await ask(second)
-        except Lost as error:
-            second.stop()
-            raise ConfigError(
-                f"MCP server {self._name!r}: expected an answer, found: {error} Fix: run it by "
-                "hand."
-            ) from error
+        lost: Lost | None = None
+        limit = self._options.get("timeout_s", TIMEOUT_S)
+        for _ in range(2):
+            connection = await self._open(limit)
+            try:
+                async with asyncio.timeout(limit):
+                    return await ask(connection)
+            except Lost as error:
+                connection.stop()
+                lost = error
+            except ToolError as error:  # Such as a picture that is not base64.
+                raise ConfigError(f"MCP server {self._name!r}: {error}") from error
+            except TimeoutError:  # The connection stays: the server may perform other calls.
+                raise ConfigError(
+                    f"MCP server {self._name!r}: expected an answer within {limit} s, found "
+                    f"none.{connection.log.quoted} Fix: run it by hand, or raise timeout_s."
+                ) from None
+        raise ConfigError(
+            f"MCP server {self._name!r}: expected an answer, found: {lost} Fix: run it by hand."
+        ) from lost
 
     def holding(self, token: str) -> Connection | None:
         """Return the connection of the call that waits for this answer; None if it is over."""
         known = self._known.get(asyncio.get_running_loop(), [])
         return next((each for each in known if each.held == token), None)
+
+    def held_by(self, context: ToolContext) -> Connection | None:
+        """Return the connection of a call that waits for an answer; None if it does not."""
+        known = self._known.get(asyncio.get_running_loop(), [])
+        return next((each for each in known if each.is_held_by(context)), None)
 
     def let_go(self, connection: Connection) -> None:
         """Close a connection that no call holds any longer, if other calls have a newer one."""
@@ -92,7 +104,7 @@ class Connections:
         for connection in self._known.pop(asyncio.get_running_loop(), []):
             await connection.aclose()
 
-    async def _open(self) -> Connection:
+    async def _open(self, timeout_s: float | None) -> Connection:
         """Return an open connection of the running event loop that no question holds."""
         connect, inputs = await _needing_the_sdk()
         known = self._known.setdefault(asyncio.get_running_loop(), [])
@@ -106,7 +118,7 @@ class Connections:
             given = inputs(self._name, self._model, self._options.get("roots", ()), ask=ask)
             free = [connect(self._target, self._name, mode, given, self._changed)]
             known += free
-        await free[-1].open(self._options.get("timeout_s", TIMEOUT_S))
+        await free[-1].open(timeout_s)
         return free[-1]
 
 

@@ -1,7 +1,7 @@
 """Definition: a tool as an MCP server describes it, and files of pinned definitions.
 
-The fingerprint of a definition covers all that a server says of the tool. A server that changes a
-tool later gets no call of it: the new text may ask the model for what no person has seen.
+The fingerprint of a definition covers all that models and graphloop read of the tool. A server that
+changes it later gets no call of it: the new text may ask the model for what no person has seen.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Definition(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of all that the server says of the tool, in hexadecimal digits."""
+        """The SHA-256 of all that is read of the tool, in hexadecimal digits."""
         said = [self.read_only, self.idempotent]
         shown = _whole_numbers(
             [self.name, self.description, self.input_schema, self.output_schema, *said]

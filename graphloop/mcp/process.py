@@ -22,14 +22,16 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
 
+from .target import MESSAGE_BYTES_MAX
+
 __all__ = ["ServerLog", "Streams", "launched"]
 
 LOG: Final = logging.getLogger("graphloop.mcp")
 
 SHOWN_CHARS_MAX: Final = 500
 CHUNK_BYTES: Final = 65_536
-LINE_BYTES_MAX: Final = 64 * 1024 * 1024
-"""The reader drops a longer line: the server would fill this process's memory."""
+TOO_LONG: Final = f"(a line of more than {MESSAGE_BYTES_MAX} bytes)".encode()
+"""Stands for a line that is larger than a message may be."""
 GRACE_S: Final = 2.0
 """The seconds that a server gets to end after its input has closed, and again after SIGTERM."""
 KILL_S: Final = 10.0
@@ -131,6 +133,9 @@ async def _read(
     """Send each message on the server's output to the session, and other lines to the log."""
     with answers:
         async for line in _read_lines(process.stdout):
+            if line is TOO_LONG:
+                log.add(line)
+                break  # It may have been an answer, for which a caller would wait.
             try:
                 message = jsonrpc_message_adapter.validate_json(line, by_name=False)
             except ValueError:
@@ -171,8 +176,9 @@ async def _read_lines(stream: asyncio.StreamReader | None) -> AsyncGenerator[byt
             for line in bytes(rest[:end]).split(b"\n"):
                 yield line
             del rest[: end + 1]
-        elif len(rest) > LINE_BYTES_MAX:
+        elif len(rest) > MESSAGE_BYTES_MAX:
             rest.clear()
+            yield TOO_LONG
     if rest:
         yield bytes(rest)
 

@@ -78,12 +78,13 @@ def remote_tools(
     _refuse_unknown(server, definitions, options)
     kept = wanted(definitions, options)
     named = remote_names(kept, options)
-    twice = [name for name, count in Counter(named.values()).items() if count > 1]
-    if twice:
-        both = [name for name, legal in named.items() if legal == twice[0]]
+    counts = Counter([named[definition.name] for definition in kept])
+    twice = next((name for name, count in counts.items() if count > 1), None)
+    if twice is not None:
+        both = [definition.name for definition in kept if named[definition.name] == twice]
         raise ConfigError(
             f"MCP server {server.name!r}: expected tools of different names, found {both}, which "
-            f"a model would call {twice[0]!r}. Fix: leave one out with `tools`."
+            f"a model would call {twice!r}. Fix: leave one out with `tools`."
         )
     made: list[AnyTool] = []
     for definition in kept:

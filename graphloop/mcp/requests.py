@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import contextmanager
-from typing import Final, TypeVar, cast
+from typing import Final, TypeAlias, TypeVar, cast
 
 import anyio
 from httpx2 import HTTPError
@@ -18,16 +18,37 @@ from mcp.types import (
     InputResponses,
     ListRootsResult,
 )
+from pydantic import ValidationError
 
 from ..errors import ToolError
 from ..tools import ToolContext
+from .definitions import Definition
 from .live_call import LiveCall
+from .materials import Prompt, Resource
+from .results import definition_of, prompt_of, resource_of
 from .server_questions import Json, Rounds
 
-__all__ = ["all_pages", "as_tool_errors", "error_words", "first_cause", "is_lost", "request_of"]
+__all__ = [
+    "REFUSALS",
+    "Page",
+    "all_pages",
+    "as_tool_errors",
+    "error_words",
+    "first_cause",
+    "is_lost",
+    "prompts_page",
+    "refusal_words",
+    "request_of",
+    "resources_page",
+    "tools_page",
+]
 
 T = TypeVar("T")
+Page: TypeAlias = tuple[list[T], str | None]
+"""A page of a list, and the cursor of the next; None after the last."""
 
+REFUSALS: Final = (MCPError, RuntimeError, ValueError)
+"""Errors of an answer: the server's own; a result that misses its schema; another form."""
 PAGES_MAX: Final = 100
 """The most pages of a list that are read; a server could send pages for ever."""
 
@@ -60,8 +81,26 @@ def request_of(
     return ask
 
 
+async def tools_page(client: Client, cursor: str | None) -> Page[Definition]:
+    """Return a page of the server's tools, as it describes them now."""
+    found = await client.list_tools(cursor=cursor, cache_mode="refresh")
+    return [definition_of(tool) for tool in found.tools], found.next_cursor
+
+
+async def resources_page(client: Client, cursor: str | None) -> Page[Resource]:
+    """Return a page of what the server lets its clients read."""
+    found = await client.list_resources(cursor=cursor)
+    return [resource_of(each) for each in found.resources], found.next_cursor
+
+
+async def prompts_page(client: Client, cursor: str | None) -> Page[Prompt]:
+    """Return a page of the server's prompts."""
+    found = await client.list_prompts(cursor=cursor)
+    return [prompt_of(each) for each in found.prompts], found.next_cursor
+
+
 async def all_pages(
-    client: Client, page: Callable[[Client, str | None], Awaitable[tuple[list[T], str | None]]]
+    client: Client, page: Callable[[Client, str | None], Awaitable[Page[T]]]
 ) -> list[T]:
     """Return the items of all pages; a cursor that repeats ends them, and so does their number."""
     found: list[T] = []
@@ -90,11 +129,20 @@ def _as_sdk_types(responses: Mapping[str, Json]) -> InputResponses:
 
 @contextmanager
 def as_tool_errors() -> Generator[None, None, None]:
-    """Raise the server's own errors as ToolErrors."""
+    """Raise the errors of an answer as ToolErrors."""
     try:
         yield
-    except (MCPError, RuntimeError) as error:  # A result that misses its schema is the latter.
-        raise ToolError(str(error)) from error
+    except REFUSALS as error:
+        raise ToolError(refusal_words(error)) from error
+
+
+def refusal_words(error: Exception) -> str:
+    """Return what one of the `REFUSALS` says, for models and people."""
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, first["loc"]))
+    return f"the answer has another form than MCP gives it: {place}: {first['msg']}."
 
 
 def first_cause(error: BaseException) -> BaseException:
@@ -111,6 +159,8 @@ def error_words(error: BaseException | None) -> str:
     if error is None:
         return "it was closed"
     cause = first_cause(error)
+    if isinstance(cause, MCPError):
+        return str(cause)
     return f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
 
 

@@ -7,12 +7,16 @@ what the model read is refused. An agent closes the servers of its tools (`Agent
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING, Final, Self, Unpack, final
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 from ..errors import ConfigError, ToolError, not_among
 from ..media import MediaPart
@@ -90,7 +94,9 @@ def http(
             f"http: expected a URL that begins with https:// or http://, found {url!r}. Fix: write "
             "the whole address, or use stdio(…) for a command."
         )
-    return Server(Address(url, dict(headers or {}), auth), url.partition("?")[0], options)
+    shown = urlsplit(url)  # Without its query and its password: people read the server's name.
+    title = f"{shown.scheme}://{shown.netloc.rpartition('@')[2]}{shown.path}"
+    return Server(Address(url, dict(headers or {}), auth), title, options)
 
 
 @final
@@ -117,6 +123,7 @@ class Server:
         model = options.get("sampling")
         self._model = None if model is None else resolve(model, environ=os.environ)
         self._offered: dict[str, Definition] = {}
+        self._blocks: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
         self._connections: Final = Connections(
             target, self.name, options, self._model, self._warn_of_changes
         )
@@ -190,9 +197,11 @@ class Server:
                 f"{not_among([name], known)}"
             )
         tool = remote_tool(self, legal_name(name), known[name], self.options)
+        context = ToolContext(run_id=token_hex(16))
         try:
-            return await tool.run(json.dumps(dict(arguments or {})), ToolContext())
+            return await tool.run(json.dumps(dict(arguments or {})), context)
         except ToolAsks as asks:
+            await self.withdraw(context)
             return ToolOutcome(f"{asks} Only a run can ask a person: call by an agent.", "error")
 
     async def resources(self) -> tuple[Resource, ...]:
@@ -235,18 +244,32 @@ class Server:
         return await self._connections.asked(lambda connection: connection.prompt(name, arguments))
 
     async def __aenter__(self) -> Self:
-        """Return the server; nothing starts before it is first asked."""
+        """Keep the connection until the end of the block, also where an agent is closed.
+
+            async with files:
+                tools = await files.tools()
+                async with Agent(model, tools=tools) as reader, Agent(model, tools=tools) as writer:
+                    ...
+
+        Nothing starts before the server is first asked.
+        """
+        loop = asyncio.get_running_loop()
+        self._blocks[loop] = self._blocks.get(loop, 0) + 1
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        """Close the connection of the running event loop."""
+        """Close the connection of the running event loop, at the end of its last block."""
+        self._blocks[asyncio.get_running_loop()] -= 1
         await self.aclose()
 
     async def aclose(self) -> None:
         """Close the connection of the running event loop; a later call opens another.
 
-        Any task may call it. The server's process has ended afterwards.
+        Any task may call it. The server's process has ended afterwards. In a block of `async with`,
+        the end of the block closes the connection: another agent may have a call in flight.
         """
+        if self._blocks.get(asyncio.get_running_loop()):
+            return
         await self._connections.aclose()
         if self._model is not None and isinstance(self.options.get("sampling"), str):
             await self._model.aclose()
@@ -256,12 +279,10 @@ class Server:
 
         Another process than the one that sent the call cannot do so.
         """
-        waiting = None if context.answer is None else waiting_for(context.answer)
-        if isinstance(waiting, HeldCall):
-            found = self._connections.holding(waiting.token)
-            if found is not None:
-                await found.give_up()
-                self._connections.let_go(found)
+        found = self._connections.held_by(context)
+        if found is not None:
+            await found.give_up()
+            self._connections.let_go(found)
 
     def note(self, definitions: Iterable[Definition]) -> None:
         """Note which definitions agents use: a server that changes them is warned about."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..providers import Provider
 
 __all__ = [
+    "MESSAGE_BYTES_MAX",
     "TIMEOUT_S",
     "Address",
     "Command",
@@ -34,6 +35,8 @@ Mode: TypeAlias = Literal["auto", "legacy"]
 
 TIMEOUT_S: Final = 60.0
 """The seconds for a connection and for a call, unless the option `timeout_s` sets others."""
+MESSAGE_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The largest message of a server: a larger one would fill this process's memory."""
 
 
 class Command(Struct, frozen=True):

@@ -152,6 +152,8 @@ class ToolApprovalRequest(
     `unknown` means that the call was approved before and may have run. `agents` are the agents
     around the call, outermost first. In a child run, `key` is the call's key in that child, and an
     approval needs the key `"/".join((*path, key))`, with the `path` of the enclosing `sub-agent`.
+    `takes` is the JSON Schema text of the answer where a node or a running tool asks, else empty.
+    `server` is the name of the foreign server that runs the tool, else empty.
     """
 
     key: str
@@ -161,6 +163,8 @@ class ToolApprovalRequest(
     expires_at: float | None = None
     unknown: bool = False
     agents: tuple[str, ...] = ()
+    takes: str = ""
+    server: str = ""
     type: ClassVar[Literal["tool-approval-request"]] = "tool-approval-request"
 
 

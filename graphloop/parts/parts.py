@@ -41,6 +41,7 @@ from ..events import (
 from ..graph import NodeGraph
 from ..node_protocol import Kind
 from ..providers import Live, Restarted, TextDelta, is_live
+from ..questions import ask_key, question_of
 from ..run import Run
 from ..step import Step
 from ..tools import ToolProgress
@@ -354,8 +355,12 @@ class PartView(Generic[S]):
                 edited = edit_of(run, effect.key)
                 return (ToolState(effect.key, effect.call.name, state, arguments=edited),)
             case AskHuman(key=key, call=call):
-                asked = key, call.id, call.name, call.arguments, effect.expires_at, effect.unknown
-                return ToolState(key, call.name, "awaiting-approval"), ToolApprovalRequest(*asked)
+                ask = question_of(run, effect, ask_key(effect), ()).ask
+                asked = ask.key, call.id, ask.name, ask.arguments, ask.expires_at, ask.unknown
+                return (
+                    ToolState(key, call.name, "awaiting-approval"),
+                    ToolApprovalRequest(*asked, takes=ask.takes, server=ask.server),
+                )
             case StartRun(key=key, agent=agent) if self._node and self._node.kind == "execute":
                 return (ToolState(key, agent, "executing", arguments=edit_of(run, key)),)
             case _:

@@ -68,7 +68,7 @@ class Toolbox:
         if twice:
             raise ToolDefinitionError(
                 f"tools: names must be unique, found more than one tool named {', '.join(twice)}. "
-                "Fix: rename them with a mapping, {'name': tool}."
+                "Fix: rename them with a mapping, {'name': tool}, or give an MCP server a `prefix`."
             )
         self._tools = {tool.name: tool for tool in own}
         self.get = self._tools.get  # A turn asks for its tools several times.

@@ -110,6 +110,10 @@ class RegisteredServer:
         server = self.found()
         return await server.perform(definition, arguments, context, repeatable=repeatable)
 
+    async def withdraw(self, context: ToolContext) -> None:
+        """End a call that the server holds open for an answer, because its run ends."""
+        await self.found().withdraw(context)
+
     async def aclose(self) -> None:
         """Close the server's connection, if there is a server."""
         server = self._registry.get("server", self.name)

@@ -69,8 +69,8 @@ def test_a_pinned_file_is_compared_with_the_one_before() -> None:
     printed = shown("mcp", "pin", "desk.py:desk")
 
     assert (first.returncode, first.stdout) == (Status.OK, "")
-    assert first.stderr.startswith("desk.mcp.json: 15 tools of ")
-    assert "since the file before: removed pid, die, " in second.stderr
+    assert first.stderr.startswith("desk.mcp.json: 16 tools of ")
+    assert "since the file before: removed long_text, pid, die, " in second.stderr
     assert [tool.name for tool in read_pins("desk.mcp.json")] == ["add"]
     assert printed == Path("desk.mcp.json").read_text()
 

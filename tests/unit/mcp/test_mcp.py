@@ -14,7 +14,7 @@ import pytest
 
 from graphloop import Agent, check
 from graphloop.errors import ConfigError
-from graphloop.mcp import stdio
+from graphloop.mcp import http, stdio
 from graphloop.media import MediaPart
 from graphloop.policy import deny
 from graphloop.testing import ScriptedModel
@@ -46,6 +46,15 @@ async def test_a_failed_call_shows_the_model_its_picture(make: Make) -> None:
     assert failed.status == "error"
     assert failed.content[0] == TextPart("The page shows an error.")
     assert isinstance(failed.content[1], MediaPart)
+
+
+async def test_a_result_of_some_megabytes_arrives(make: Make) -> None:
+    """A picture of a whole page is larger than the megabyte that the SDK takes in one event."""
+    async with tools_of(make()) as tools:
+        found = await outcome(tools["long_text"], chars=3_000_000)
+
+    assert found.status == "ok"
+    assert len(str(found.content)) > 100_000  # A model reads its beginning and its end.
 
 
 async def test_bad_arguments_are_refused_here(make: Make) -> None:
@@ -102,6 +111,27 @@ async def test_closing_an_agent_ends_the_processes_of_its_servers() -> None:
 
     (pid,) = [str(message.content) for message in result.messages if message.role == "tool"]
     assert await asyncio.to_thread(ended, int(pid))
+
+
+async def test_a_block_keeps_the_server_of_agents_that_are_closed(tmp_path: Path) -> None:
+    """An agent for each request of a web page: the end of one must not lose a call of another."""
+    note = tmp_path / "note"
+    async with own() as server:
+        tools = await server.tools()
+        known = {tool.name: tool for tool in tools}
+        first = await outcome(known["pid"])
+        call = asyncio.create_task(outcome(known["wait"], note=str(note)))
+        await until(lambda: note.exists() and note.read_text() == "started")
+        async with Agent(ScriptedModel(["Hello."]), tools=tools) as agent:
+            await agent.generate("Hi.")
+        is_under_way = not call.done()
+        last = await outcome(known["pid"])
+        call.cancel()
+        await asyncio.wait({call})
+
+    assert is_under_way
+    assert first.content == last.content
+    assert await asyncio.to_thread(ended, int(str(last.content)))
 
 
 async def test_each_event_loop_has_its_own_connection() -> None:
@@ -209,6 +239,13 @@ async def test_a_server_that_speaks_no_mcp_is_an_error_with_its_last_line(
 
     assert f"Its last line was: {found!r}." in str(error.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_name_of_a_server_has_no_secret_of_its_url() -> None:
+    """Errors, logs, questions and journals show the name."""
+    assert http("https://ada:secret@crm.example:8443/mcp?key=secret").name == (
+        "https://crm.example:8443/mcp"
+    )
 
 
 async def test_a_missing_program_is_named() -> None:

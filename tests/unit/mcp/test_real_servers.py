@@ -212,7 +212,18 @@ async def test_a_real_server_works_inside_an_agents_loop(name: str, tmp_path: Pa
 
 
 @needing("conformance")
-@pytest.mark.parametrize("scenario", ["initialize", "tools_call", "sse-retry"])
+@pytest.mark.parametrize(
+    "scenario",
+    [
+        "initialize",
+        "tools_call",
+        "sse-retry",
+        "elicitation-sep1034-client-defaults",
+        "auth/metadata-default",
+        "auth/scope-step-up",
+        "auth/token-endpoint-auth-basic",
+    ],
+)
 def test_the_official_conformance_tests_pass(scenario: str) -> None:
     """The protocol's own authors judge the client."""
     client = f"{sys.executable} {CLIENT}"

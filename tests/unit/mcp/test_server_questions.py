@@ -12,11 +12,13 @@ from graphloop import Agent
 from graphloop.agent import RunResult
 from graphloop.driver import Pending
 from graphloop.mcp import Server, stdio
+from graphloop.parts.kinds import ToolApprovalRequest
 from graphloop.policy import Approval, approve, decline
 from graphloop.spending import budget
 from graphloop.testing import ScriptedModel
+from graphloop.tools import ToolAsks
 from graphloop.values import ToolResult
-from tests.mcp_calls import Make, outcome, own, tools_of, until
+from tests.mcp_calls import CONTEXT, Make, outcome, own, tools_of, until
 from tests.warm_python import warm_python
 
 pytestmark = pytest.mark.deadline(50)
@@ -128,6 +130,37 @@ async def test_a_held_call_ends_with_its_run(tmp_path: Path) -> None:
         await until(lambda: note.read_text() == "ended")
 
     assert (await stream.result()).end_reason == "aborted"
+
+
+@pytest.mark.parametrize("tool", ["book", "add"])
+async def test_a_page_that_reads_the_stream_can_answer(tool: str) -> None:
+    """The part has the key that the answer needs, the form, and the name of the server."""
+    server = own(ask=True, name="the shop", needs_approval=["add"])
+    calls = [{"name": tool, "arguments": {"what": "shoes"} if tool == "book" else {"a": 1, "b": 2}}]
+    async with Agent(ScriptedModel([{"calls": calls}]), tools=await server.tools()) as agent:
+        stream = agent.stream("Go.")
+        parts = [each async for each in stream.full_stream]
+        (pending,) = (await stream.result()).pending
+
+    (asked,) = [each for each in parts if isinstance(each, ToolApprovalRequest)]
+    assert (asked.key, asked.server) == (pending.key, "the shop")
+    assert asked.takes == (pending.parameters if tool == "book" else "")
+
+
+async def test_a_call_whose_question_reaches_no_person_is_withdrawn(tmp_path: Path) -> None:
+    """A program that calls is no run, and a run may end before it has noted the question."""
+    by_program, by_run = tmp_path / "program", tmp_path / "run"
+    server = own(ask=True, mode="legacy")
+    async with server:
+        asked = await server.call("hold", {"note": str(by_program)})
+        await until(lambda: by_program.read_text() == "ended")
+        tools = {tool.name: tool for tool in await server.tools()}
+        with pytest.raises(ToolAsks):
+            await outcome(tools["hold"], note=str(by_run))
+        await server.withdraw(CONTEXT)
+        await until(lambda: by_run.read_text() == "ended")
+
+    assert asked.status == "error"
 
 
 async def test_other_calls_go_on_while_a_call_is_held() -> None:

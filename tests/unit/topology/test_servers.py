@@ -16,6 +16,7 @@ from graphloop.errors import ConfigError
 from graphloop.mcp import Definition, Server, pins_of, pins_text, stdio
 from graphloop.testing import ScriptedModel
 from graphloop.topology import Registry, Topology, TopologyError, dump, fingerprint, load
+from tests.mcp_calls import until
 from tests.topology_forms import is_valid
 from tests.warm_python import warm_python
 
@@ -150,6 +151,26 @@ async def test_a_server_that_differs_from_the_pins_gets_no_call(folder: Path) ->
     (refused,) = [message for message in result.messages if message.role == "tool"]
     assert refused.status == "error"
     assert "has changed its tool 'add' (input_schema, output_schema)" in str(refused.content)
+
+
+async def test_a_call_that_a_server_holds_ends_with_its_run(tmp_path: Path) -> None:
+    """The person never answers: the server must not wait for ever."""
+    note, names = tmp_path / "note", Registry()
+    async with the_server(ask=True, mode="legacy") as server:
+        names.server(server, name="desk")
+        await server.pin(tmp_path / "desk.mcp.json")
+        (tmp_path / "desk.yaml").write_text(written())
+        model = ScriptedModel(
+            [{"calls": [{"name": "desk_hold", "arguments": {"note": str(note)}}]}]
+        )
+        graph: Topology[None] = load(tmp_path / "desk.yaml", registry=names)
+        parked = await graph.run(None, model=model, prompt="Hold.")
+        stream = graph.resume_stream(parked, model=model)
+        stream.abort("enough")
+        await stream.consume()
+        await until(lambda: note.read_text() == "ended")
+
+    assert [pending.server for pending in parked.pending] == ["desk"]
 
 
 def test_a_file_reads_back_with_the_definitions_in_it(folder: Path) -> None:
