@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
@@ -75,8 +75,17 @@ def question(server: str, params: Mapping[str, object], waiting: Waiting) -> Too
     if params.get("mode") == "url":
         text = f"{text} Open {params.get('url')} and say when you are done."
     else:
-        takes = json.dumps(params.get("requestedSchema", {}), ensure_ascii=False)
+        takes = json.dumps(_form_of(params), ensure_ascii=False)
     return ToolAsks(text, takes, msgspec.json.encode(waiting).decode())
+
+
+def _form_of(params: Mapping[str, object]) -> Json:
+    """Return the schema of a form, in which no field with a default is required."""
+    form = cast("Json", params.get("requestedSchema", {}))  # A JSON Schema, by the protocol.
+    fields = cast("dict[str, Json]", form.get("properties", {}))
+    required = cast("list[str]", form.get("required", []))
+    needed = [name for name in required if "default" not in fields.get(name, {})]
+    return {**form, "required": needed} if needed != required else form
 
 
 def response_to(answer: ToolAnswer) -> Json:

@@ -8,8 +8,10 @@ Start with `pending.py`.
 from .pending import (
     Pending,
     ask_key,
+    asked_by_tool,
     bad_answer,
     bad_edit,
+    bad_yes,
     capability_of,
     pending_of,
     question_of,
@@ -21,8 +23,10 @@ from .pending import (
 __all__ = [
     "Pending",
     "ask_key",
+    "asked_by_tool",
     "bad_answer",
     "bad_edit",
+    "bad_yes",
     "capability_of",
     "pending_of",
     "question_of",
