@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, final
 
 import pytest
@@ -72,6 +73,10 @@ SDKS: Mapping[str, Sdk] = {
     ),
     "together": generated("together"),
 }
+OWN_PAGES = ("anthropic", "google", "openai", "openai-responses")
+"""The services whose SDKs are compared by `test_anthropic_sdk.py` and its neighbours."""
+
+PAGE = Path(__file__).parents[2] / "docs" / "services.md"
 CALL = ToolCall("call_1", "count", '{"shop": "Bob"}')
 TOOL = ToolSpec("count", "Counts.", '{"type":"object","properties":{"shop":{"type":"string"}}}')
 MESSAGES: tuple[Message, ...] = (
@@ -102,6 +107,30 @@ def service(request: pytest.FixtureRequest) -> str:
 def found(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+def test_the_page_tells_each_service_and_what_it_was_compared_with() -> None:
+    """A user looks up the name, the key and the address, and how sure graphloop is of them.
+
+    No row can say more than the tests do: an SDK is one that they import, and only llama.cpp is
+    asked itself.
+    """
+    page = PAGE.read_text(encoding="utf-8")
+    compared = dict.fromkeys(SERVICES, r"never \| (nothing|its pages, DAY)")
+    compared |= dict.fromkeys([*SDKS, *OWN_PAGES], r"never \| its SDK, DAY")
+    compared["llamacpp"] = r"yes, DAY \| the server itself"
+    rows = [
+        re.escape(
+            f"| `{name}:` | {service.wire.split('.')[1].replace('_', ' ')} | `{service.base_url}` "
+            f"| `{service.key_variable}`{'' if service.needs_key else ', if the server wants one'}"
+        )
+        + rf" \| {compared[name]} \|".replace("DAY", r"2\d{3}-\d\d-\d\d")
+        for name, service in sorted(SERVICES.items())
+    ]
+    variables = [service.url_variable for service in SERVICES.values() if service.url_variable]
+
+    assert re.search("\n".join(rows), page)
+    assert f": {', '.join(f'`{name}`' for name in sorted({*variables}))}." in page
 
 
 def test_a_vendors_sdk_takes_the_recorded_answer(service: str) -> None:
