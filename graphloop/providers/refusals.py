@@ -113,8 +113,6 @@ def _error_type_and_advice(status: int, report: _Report) -> tuple[type[ProviderE
         kind not in {AuthenticationFailed, RateLimited} and _says_overflow(report.message)
     ):
         kind = ContextOverflow
-    if status == 404 and kind is RequestRejected:
-        return kind, "Check the model's name, `base_url`, and the ids of files."
     return kind, _ADVICE[kind]
 
 

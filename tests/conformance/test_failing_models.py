@@ -63,12 +63,3 @@ async def test_what_its_developer_must_mend_is_raised_at_once(
 ) -> None:
     """Another model would hide a wrong key, name or address."""
     assert await requests_sent(answer) == (1, error.__name__)
-
-
-async def test_an_unknown_model_or_address_is_named_as_such() -> None:
-    """A 404 has one cause in practice; to send another request is no advice."""
-    async with WireServer([json_answer(404, FAILED)]) as server:
-        agent = Agent("openai:gtp-5", base_url=server.url, api_key="key-1")
-        with pytest.raises(RequestRejected, match="base_url"):
-            await agent.generate("Hi")
-        await agent.aclose()
