@@ -12,6 +12,7 @@ from graphloop import Agent
 from graphloop.agent import RunResult
 from graphloop.driver import Pending
 from graphloop.effects import ToolAnswer
+from graphloop.errors import ToolError
 from graphloop.mcp import Server, stdio
 from graphloop.mcp.server_questions import HeldCall, question, response_to
 from graphloop.policy import Approval, approve, decline
@@ -79,6 +80,13 @@ def test_a_field_with_a_default_may_be_left_out() -> None:
 
     assert json.loads(asked.takes) == {**form, "required": ["name"]}
     assert response_to(said) == {"action": "accept", "content": {"size": 40, "name": "a"}}
+
+
+@pytest.mark.parametrize("form", [{"properties": {"a": 5}}, {"properties": {"a": {"enum": 7}}}])
+def test_a_form_that_is_none_ends_the_call(form: object) -> None:
+    """No person could be shown it; the model reads what its server did."""
+    with pytest.raises(ToolError, match="'shop' asks by a form"):
+        question("shop", {"requestedSchema": form}, HeldCall("1"))
 
 
 async def test_a_declined_question_is_told_to_the_server(make: Make) -> None:
