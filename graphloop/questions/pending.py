@@ -25,6 +25,7 @@ __all__ = [
     "bad_edit",
     "bad_yes",
     "capability_of",
+    "needed_answer",
     "pending_of",
     "question_of",
     "unfit",
@@ -178,18 +179,25 @@ def asked_by_tool(ask: Ask) -> bool:
     return bool(ask.takes) and not ask.unknown and "#" in ask.key.rpartition("/")[2]
 
 
-def bad_yes(ask: Ask) -> str | None:
-    """Return the problem with a yes and no more to a question; None where a yes is enough.
+def needed_answer(ask: Ask) -> str:
+    """Return the fields that an answer needs, as `{"size": …}`; empty where a yes is enough.
 
     The form of a tool's question may need fields; a node that asks for words takes a yes.
     """
     if not asked_by_tool(ask) or unfit(ask.name, ask.takes, "{}") is None:
-        return None
+        return ""
     fields = json.loads(ask.takes).get("required", [])
-    needed = ", ".join(f"{json.dumps(field)}: …" for field in fields)
+    return f"{{{', '.join(f'{json.dumps(field)}: …' for field in fields)}}}"
+
+
+def bad_yes(ask: Ask) -> str | None:
+    """Return the problem with a yes and no more to a question; None where a yes is enough."""
+    needed = needed_answer(ask)
+    if not needed:
+        return None
     return (
-        f"{ask.key!r}, a question of {ask.name!r}: expected the fields {', '.join(fields)}, found "
-        f"a yes alone. Fix: answer by the edit {{{needed}}}, or decline."
+        f"{ask.key!r}, a question of {ask.name!r}: expected an answer with its fields, found a yes "
+        f"alone. Fix: answer by the edit {needed}, or decline."
     )
 
 
