@@ -130,11 +130,11 @@ def tool_text(spec: ToolSpec) -> str:
     """
     if spec.kind == "provider":
         return TOOLS.definition(spec)
-    place, options = f"tool {spec.name!r}: parameters", TOOLS.options(spec)
-    form = closed_schema if options.get("strict") else object_text
-    schema = form(spec.parameters, place=place)
+    schema = object_text(spec.parameters, place=f"tool {spec.name!r}: parameters")
     description = f',"description":{json_text(spec.description)}' if spec.description else ""
-    more = "".join(f",{json_text(name)}:{json_text(value)}" for name, value in options.items())
+    more = "".join(
+        f",{json_text(name)}:{json_text(value)}" for name, value in TOOLS.options(spec).items()
+    )
     return f'{{"name":{json_text(spec.name)}{description},"input_schema":{schema}{more}}}'
 
 

@@ -13,11 +13,12 @@ from ...errors import ConfigError
 from ...values import Message, ModelRequest, OutputSpec, ToolChoice, ToolSpec
 from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import strict_form, strict_parameters
+from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms
 from ..wire_json import (
     JsonObject,
     json_bytes,
+    object_in,
     object_text,
     sent_name,
 )
@@ -130,9 +131,8 @@ def _response_format(output: OutputSpec | None, options: JsonObject) -> bytes:
     about: dict[str, object] = {"name": sent_name(output.name)}
     if output.description:
         about["description"] = output.description
-    strict = strict_form(schema, place=place)
-    about["strict"] = strict is not None
-    named = json_bytes(about)[:-1] + b',"schema":' + (strict or schema).encode()
+    about["strict"] = is_strict(object_in(schema, place=place))
+    named = json_bytes(about)[:-1] + b',"schema":' + schema.encode()
     return b',"response_format":{"type":"json_schema","json_schema":' + named + b"}}"
 
 
@@ -145,11 +145,11 @@ def tool_bytes(tool: ToolSpec) -> bytes:
     TOOLS.check(tool)
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     about = json_bytes({"name": tool.name, "description": tool.description})[:-1]
-    options = TOOLS.options(tool)
-    if options.get("strict"):
-        parameters = strict_parameters(tool, parameters)
     function = about + b',"parameters":' + parameters.encode()
-    if options:
+    if options := TOOLS.options(tool):
+        schema = object_in(parameters, place=f"tool {tool.name!r}: parameters")
+        if options["strict"] and not is_strict(schema):
+            raise not_strict(tool, parameters)
         function += b"," + json_bytes(options)[1:-1]
     return b'{"type":"function","function":' + function + b"}}"
 

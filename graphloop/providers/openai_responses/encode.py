@@ -28,7 +28,7 @@ from ...values import (
 from ..call_ids import CallIds
 from ..encoder import EncodedHistory, PrefixEncoder
 from ..options import options_of
-from ..strict_schema import strict_form, strict_parameters
+from ..strict_schema import is_strict, not_strict
 from ..tool_forms import ToolForms
 from ..wire_json import JsonObject, is_list, is_object, json_text, object_in, object_text, sent_name
 from .items import RESPONSES_WIRE, assistant_items, result_item, user_item
@@ -177,14 +177,11 @@ def _text_format(output: OutputSpec | None, options: JsonObject) -> JsonObject:
             "Settings.options: expected an object without 'format' at 'text', where the request's "
             f"own output {output.name!r} goes, found {text!r:.80}. Fix: leave out one of the two."
         )
-    place = f"output {output.name!r}: schema"
-    strict = strict_form(output.schema, place=place)
+    schema = object_in(output.schema, place=f"output {output.name!r}: schema")
     about: JsonObject = {"type": "json_schema", "name": sent_name(output.name)}
     if output.description:
         about["description"] = output.description
-    schema = object_in(strict or output.schema, place=place)
-    about |= {"strict": strict is not None, "schema": schema}
-    return {"text": {**text, "format": about}}
+    return {"text": {**text, "format": {**about, "strict": is_strict(schema), "schema": schema}}}
 
 
 def function_or_tool(tool: ToolSpec) -> str:
@@ -200,8 +197,8 @@ def function_or_tool(tool: ToolSpec) -> str:
         return definition
     parameters = object_text(tool.parameters, place=f"tool {tool.name!r}: parameters")
     options = TOOLS.options(tool)
-    if options.get("strict"):
-        parameters = strict_parameters(tool, parameters)
+    if options.get("strict") and not is_strict(object_in(parameters, place=tool.name)):
+        raise not_strict(tool, parameters)
     about = {"type": "function", "name": tool.name, "description": tool.description}
     # Without `strict`, this server makes the schema strict, and so optional parameters required.
     return f'{json_text({**about, "strict": False, **options})[:-1]},"parameters":{parameters}}}'
