@@ -8,6 +8,7 @@ answer has another type, or if the edited arguments do not fit the tool.
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar, cast, final
 
@@ -20,7 +21,7 @@ from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, Queued, ToolReturned
 from ..policy import AS_IT_WAS, Approval, Policy, Rule, may_ask, refuse_edit, verify
-from ..questions import Pending, ask_key, bad_answer, capability_of, question_of
+from ..questions import Pending, ask_key, bad_answer, bad_yes, capability_of, question_of
 from ..run import Run
 from ..stores import commands_in, is_command
 from ..tools import Toolbox, ToolOutcome, outcome_of_error, outcome_of_value
@@ -45,6 +46,7 @@ __all__ = [
 S = TypeVar("S")
 
 CLIENT_RESULT_CHARS_MAX: Final = 100_000
+LOG: Final = logging.getLogger("graphloop")
 RESULT: Final = "=result"
 """The suffix of a tool result's mailbox key; the key alone may hold an approval of the call."""
 
@@ -313,6 +315,9 @@ class ToolApprover(Struct, frozen=True):
             answer = await answer
         approval = approval_from(answer)
         refuse_edit(pending.key, approval, unknown=pending.unknown)
+        if approval.approved and not approval.edit and (problem := bad_yes(pending.ask)):
+            # A foreign server chose the form, so the run goes on, and the server is told no.
+            LOG.warning("run %s: %s It counts as declined.", run.id, problem)
         return approval
 
 

@@ -382,6 +382,11 @@ def refuse_unknown_options(given: Iterable[str], options: type[object], place: s
     """
     known = options.__annotations__
     unknown = [name for name in given if name not in known]
+    if "stream" in unknown:
+        raise ConfigError(
+            f"{place} has no option 'stream': it belongs to the model. Fix: "
+            "connect(model, stream=False), from graphloop.providers."
+        )
     if unknown:
         found, similar = not_among(unknown, known), all(nearest(name, known) for name in unknown)
         listed = "" if similar else f" It takes {', '.join(sorted(known))}."

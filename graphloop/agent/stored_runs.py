@@ -16,7 +16,7 @@ from msgspec import Struct
 from ..errors import ConfigError, nearest
 from ..events import Started, Steered
 from ..policy import Approval, claimed, issue, refuse_edit, verify
-from ..questions import unfit
+from ..questions import bad_yes, unfit
 from ..stores import (
     Ask,
     Catalog,
@@ -84,11 +84,14 @@ class StoredRuns(Struct, Generic[S], frozen=True):
         check_given_answer(f"the answer to {key!r}", answer)
         _check_token(ask, given, None if terms is None else terms.secret)
         refuse_edit(f"{key!r} of run {run_id!r}", given, unknown=ask.unknown)
+        problem = None
         if given.edit:
             # The run, which has the tool, checks the edit again.
             problem = unfit(ask.name, await parameters_in(store, run_id, ask), given.edit)
-            if problem is not None:
-                raise ConfigError(problem)
+        elif given.approved:
+            problem = bad_yes(ask)
+        if problem is not None:
+            raise ConfigError(problem)
         now = time() if terms is None else terms.clock()
         if given.approved and ask.expires_at is not None and now >= ask.expires_at:
             raise ConfigError(

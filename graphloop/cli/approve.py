@@ -5,9 +5,10 @@
   graphloop approve 1f3a c0.1/c0.0 --deny --reason "too much" --store runs.db
 
 CALL is the call's key or its beginning, or the name of its tool, if only one call fits. The first
-answer counts. --edit gives all arguments, in place of the model's; they must fit the tool. A call
-that may have run already takes no --edit: it runs again unchanged, or not at all. No code of the
-run is loaded here; its gates check the answer when the run is resumed.
+answer counts. --edit gives all arguments, in place of the model's; they must fit the tool. To a
+question of a tool or its server, it gives the answer. A call that may have run already takes no
+--edit: it runs again unchanged, or not at all. No code of the run is loaded here; its gates check
+the answer when the run is resumed.
 
 Exit status: 0 the answer is stored, 1 the call was answered before, 2 wrong usage.
 """

@@ -10,29 +10,31 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from threading import Thread
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 from ..agent import Agent, RunOptions
 from ..driver import LeftOpen
 from ..effects import IN_WORDS
 from ..errors import ConfigError
 from ..policy import AS_IT_WAS, Approval
-from ..questions import Pending, unfit
+from ..questions import Pending, asked_by_tool, bad_yes, unfit
 from .display import Display
 from .errors import tell_error
 from .options import ApproveMode
 from .target import Loop
-from .text import ASKED_MAX, agents_text, call_text, clean, wrapped
+from .text import ASKED_MAX, agents_text, call_text, clean, one_line, wrapped
 
 __all__ = ["json_object", "with_approver"]
 
 Approver: TypeAlias = Callable[[Pending], Awaitable[Approval]]
+Fields: TypeAlias = dict[str, dict[str, object]]
 
 LINE_BYTES_MAX: Final = 65_536
 ALLOW: Final = "  allow it? y, n, e to edit the arguments, or the reason why not ({end}):"
+FORM: Final = "  your answer? y to fill it in, n, or n and the reason why not ({end}):"
 WORDS: Final = "  your answer in words, or y, n ({end}):"
 AGAIN: Final = "  run it again? y, n, or the reason why not ({end}):"
 LATER: Final = "Ctrl-D: decide later"
@@ -87,6 +89,8 @@ def json_object(text: str) -> str:
 async def _approve_all(pending: Pending) -> Approval:
     if pending.unknown:
         return Approval(approved=False, reason="it may have run already; --approve ask asks you")
+    if bad_yes(pending.ask):
+        return Approval(approved=False, reason="it needs an answer; --approve ask asks you")
     return Approval(approved=True, reason="--approve always")
 
 
@@ -100,10 +104,16 @@ def _make_asker(display: Display, *, kept: bool) -> Approver:
     async def ask(pending: Pending) -> Approval:
         async with one_at_a_time:
             with display.aside():
+                fields = _form_fields(pending)
                 call = call_text(pending.name, pending.arguments, ASKED_MAX)
+                if fields:
+                    asked = str(json.loads(pending.arguments).get("question", ""))
+                    call = f"{clean(pending.name)}: {one_line(asked, ASKED_MAX)}"
                 tell_error(f"\n? {agents_text(pending.agents, pending.server)}{call}")
                 if pending.unknown:
                     tell_error(UNKNOWN)
+                if fields:
+                    return await _ask_form(pending, fields, kept=kept)
                 return await _ask_person(pending, kept=kept)
 
     return ask
@@ -121,6 +131,8 @@ async def _ask_person(pending: Pending, *, kept: bool) -> Approval:
         line = await _read_line(prompt.format(end=LATER if kept else NO))
         text = line.strip()
         match text.lower():
+            case "y" | "yes" if in_words and bad_yes(pending.ask):
+                tell_error("  a yes is no answer: answer in words")
             case "y" | "yes":
                 return Approval(approved=True)
             case "n" | "no":
@@ -128,17 +140,93 @@ async def _ask_person(pending: Pending, *, kept: bool) -> Approval:
             case "e" | "edit" if not in_words:
                 if edit := await _ask_edit(pending):
                     return edit
-            case "" if line:
-                tell_error("  no answer: nothing is decided yet")
             case "":
-                if kept:
-                    raise LeftOpen
-                return Approval(approved=False)
+                if denial := _deny_at_end(line, kept=kept):
+                    return denial
             case _ if in_words:
                 answer = json.dumps({"answer": text}, ensure_ascii=False)
                 return Approval(approved=True, arguments=answer)
             case _:
                 return Approval(approved=False, reason=text)
+
+
+def _deny_at_end(line: str, *, kept: bool) -> Approval | None:
+    """Return a denial at the end of input; None after an empty line, which decides nothing.
+
+    Raises:
+        LeftOpen: the person typed Ctrl-D, and a store keeps the run.
+    """
+    if line:
+        tell_error("  no answer: nothing is decided yet")
+        return None
+    if kept:
+        raise LeftOpen
+    return Approval(approved=False)
+
+
+def _form_fields(pending: Pending) -> Fields:
+    """Return the fields of a running tool's form, by name; none for any other question."""
+    if not asked_by_tool(pending.ask) or pending.parameters == IN_WORDS:
+        return {}
+    form = cast("dict[str, Fields]", json.loads(pending.parameters))  # A JSON Schema.
+    return form.get("properties", {})
+
+
+async def _ask_form(pending: Pending, fields: Fields, *, kept: bool) -> Approval:
+    """Ask the person at the terminal until a form is filled in or refused; see `_ask_person`."""
+    while True:
+        line = await _read_line(FORM.format(end=LATER if kept else NO))
+        word, _, reason = line.strip().partition(" ")
+        match word.lower():
+            case "y" | "yes":
+                if answer := await _ask_fields(pending, fields):
+                    return answer
+            case "n" | "no":
+                return Approval(approved=False, reason=reason.strip())
+            case "":
+                if denial := _deny_at_end(line, kept=kept):
+                    return denial
+            case _:
+                tell_error("  no answer: nothing is decided yet")
+
+
+async def _ask_fields(pending: Pending, fields: Fields) -> Approval | None:
+    """Ask for each field of a form, and return the answer.
+
+    None asks the question again: after an answer that does not fit, and after Ctrl-D.
+    """
+    required = json.loads(pending.parameters).get("required", [])
+    given: dict[str, object] = {}
+    for name, field in fields.items():
+        line = await _read_line(_field_prompt(name, field, needed=name in required))
+        if not line:
+            return None
+        if text := line.strip():
+            given[name] = text if field.get("type") == "string" else _json_or_text(text)
+    answer = json.dumps(given, ensure_ascii=False)
+    problem = unfit(pending.name, pending.parameters, answer)
+    if problem is None:
+        return Approval(approved=True, arguments=answer)
+    tell_error(f"  {clean(problem)}")
+    return None
+
+
+def _field_prompt(name: str, field: Mapping[str, object], *, needed: bool) -> str:
+    """Return the question for a field, such as `size (integer; needed; the EU size):`."""
+    choices = cast("list[object]", field.get("enum", []))  # By the rules of JSON Schema.
+    kind = " or ".join(map(str, choices)) or field.get("type", "")
+    empty = f"empty: {json.dumps(field['default'])}" if "default" in field else "may be empty"
+    empty = "needed" if needed else empty
+    about = [str(fact) for fact in (kind, empty, field.get("description")) if fact]
+    return f"  {one_line(name, ASKED_MAX)} ({one_line('; '.join(about), ASKED_MAX)}):"
+
+
+def _json_or_text(text: str) -> object:
+    """Return the value of a JSON text, or the text itself."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return text
 
 
 async def _ask_edit(pending: Pending) -> Approval | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -18,6 +19,7 @@ from typing import Any, Final, final
 from ..agent import Agent, RunResult, RunStream
 from ..parts import ErrorPart, RunStart
 from ..providers import Provider
+from ..questions import needed_answer
 from ..run import EndReason
 from .display import Display, ask_text
 from .errors import Status, complain, tell_error
@@ -147,7 +149,7 @@ async def _pending_lines(result: RunResult[Any], origin: Origin | None) -> Async
     yield f"parked: the run waits for {counted(len(result.pending), 'answer')}"
     for pending in result.pending:
         yield f"  {pending.key}  {ask_text(pending)}"
-    approvals = [pending.key for pending in result.pending if pending.kind == "approval"]
+    approvals = [pending for pending in result.pending if pending.kind == "approval"]
     if origin is None:
         yield (
             "It was kept in memory only. To be able to go on later, run it with --store runs.db; "
@@ -161,8 +163,10 @@ async def _pending_lines(result: RunResult[Any], origin: Origin | None) -> Async
         yield f'  await agent.resume("{result.run_id}", {", ".join(answers)})'
     elif origin.takes_answers:
         yield "Go on, here or in another process:"
-        for key in approvals:
-            yield f"  {origin.approve_command(result.run_id, key)}"
+        for pending in approvals:
+            needed = needed_answer(pending.ask)
+            fields = f" --edit {shlex.quote(needed)}" if needed else ""
+            yield f"  {origin.approve_command(result.run_id, pending.key)}{fields}"
         yield f"  {await origin.resume_command(result.run_id)}"
         takes_edits = not all(pending.unknown for pending in result.pending)
         edit = "; to change its arguments, --edit JSON" if takes_edits else ""

@@ -88,9 +88,9 @@ def call_text(name: str, arguments: str, length_max: int = ARGUMENTS_MAX) -> str
 def agents_text(agents: Iterable[str], server: str = "") -> str:
     """Return the prefix that names the sub-agents of a call and the server of its tool.
 
-    For example `desk > payer > `, or `MCP server 'bank' > `.
+    For example `desk > payer > `, or `server 'bank' > `.
     """
-    agents = (*agents, f"MCP server {server!r}") if server else agents
+    agents = (*agents, f"server {server!r}") if server else agents
     return "".join(f"{clean(name)} > " for name in agents)
 
 

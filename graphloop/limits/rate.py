@@ -108,7 +108,8 @@ def check_rates(limits: object) -> None:
     if not isinstance(limits, Mapping):
         raise ConfigError(
             f"`limits`: expected a mapping of patterns to rates, found {limits!r:.80}. Fix: "
-            "{'anthropic:*': Rate(requests=50)}"
+            "{'anthropic:*': Rate(requests=50)}, or connect(model, limits=Limits(…)) for one "
+            "model of this process."
         )
     for pattern, rate in limits.items():  # pyright: ignore[reportUnknownVariableType] - checked here
         if not (isinstance(pattern, str) and pattern and isinstance(rate, Rate)):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
 from ..effects import ToolAnswer
+from ..errors import ToolError
 from ..tools import ToolAsks
 
 __all__ = [
@@ -63,6 +64,16 @@ class Rounds(Struct, frozen=True, tag="rounds", omit_defaults=True):
 Waiting: TypeAlias = HeldCall | Rounds
 
 
+class _Field(Struct, frozen=True):
+    default: object = msgspec.UNSET
+    enum: list[object] = []
+
+
+class _Form(Struct, frozen=True):
+    properties: dict[str, _Field] = {}
+    required: list[str] = []
+
+
 def question(server: str, params: Mapping[str, object], waiting: Waiting) -> ToolAsks:
     """Return the exception that asks a person a server's question.
 
@@ -70,13 +81,32 @@ def question(server: str, params: Mapping[str, object], waiting: Waiting) -> Too
         server: the server's name, which begins the text.
         params: the parameters of the server's request, as JSON data.
         waiting: what the call keeps until the answer comes.
+
+    Raises:
+        ToolError: the server asks by a form that is none.
     """
     text, takes = f"{server} asks: {params.get('message', '')}", NO_ANSWER
     if params.get("mode") == "url":
         text = f"{text} Open {params.get('url')} and say when you are done."
     else:
-        takes = json.dumps(params.get("requestedSchema", {}), ensure_ascii=False)
+        takes = json.dumps(_form_of(server, params), ensure_ascii=False)
     return ToolAsks(text, takes, msgspec.json.encode(waiting).decode())
+
+
+def _form_of(server: str, params: Mapping[str, object]) -> Json:
+    """Return the schema of a form, in which no field with a default is required.
+
+    Raises:
+        ToolError: the server has sent no form.
+    """
+    sent = params.get("requestedSchema", {})
+    try:
+        form = msgspec.convert(sent, _Form)
+    except msgspec.ValidationError as error:
+        raise ToolError(f"MCP server {server!r} asks by a form that is none: {error}") from error
+    known = {name for name, field in form.properties.items() if field.default is not msgspec.UNSET}
+    needed = [name for name in form.required if name not in known]
+    return {**cast("Json", sent), "required": needed} if known else cast("Json", sent)
 
 
 def response_to(answer: ToolAnswer) -> Json:

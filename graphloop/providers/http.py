@@ -353,7 +353,7 @@ class _Attempts:
         watch = self._watch
         if watch is None or not (retries.allows(self._count, error) and watch.allows(wait_s)):
             return False
-        said = self._provider.label, self._count, type(error).__name__, wait_s
+        said = self._provider.label, self._count + is_refused, type(error).__name__, wait_s
         LOG.warning("model %s: attempt %d failed (%s); the next one starts in %.1f s", *said)
         self._is_void = self.content_started
         await self.close()

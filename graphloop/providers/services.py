@@ -1,7 +1,8 @@
 """Services: the table of model services by name, each with its wire format, address and key.
 
-A new service is a row here and a recorded answer in `tests/conformance/test_services.py`. A row's
-facts come from the service's own pages. A wire's module is imported only for a model that needs it.
+A new service is a row here, one in `docs/services.md`, and a sample answer in
+`tests/conformance/test_services.py`. A row's facts come from the service's own pages. A wire's
+module is imported only for a model that needs it.
 """
 
 from __future__ import annotations

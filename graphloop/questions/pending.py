@@ -20,9 +20,12 @@ __all__ = [
     "Pending",
     "answer_parameters",
     "ask_key",
+    "asked_by_tool",
     "bad_answer",
     "bad_edit",
+    "bad_yes",
     "capability_of",
+    "needed_answer",
     "pending_of",
     "question_of",
     "unfit",
@@ -169,6 +172,33 @@ def bad_answer(effect: AskHuman, approval: Approval, toolbox: Toolbox) -> str | 
     """
     edit = approval.edit or ("" if effect.question is None else "{}")
     return bad_edit(effect.call.name, effect.takes, edit, toolbox)
+
+
+def asked_by_tool(ask: Ask) -> bool:
+    """Return whether a running tool asks: it does so under a key of its own (`ask_key`)."""
+    return bool(ask.takes) and not ask.unknown and "#" in ask.key.rpartition("/")[2]
+
+
+def needed_answer(ask: Ask) -> str:
+    """Return the fields that an answer needs, as `{"size": …}`; empty where a yes is enough.
+
+    The form of a tool's question may need fields; a node that asks for words takes a yes.
+    """
+    if not asked_by_tool(ask) or unfit(ask.name, ask.takes, "{}") is None:
+        return ""
+    fields = json.loads(ask.takes).get("required", [])
+    return f"{{{', '.join(f'{json.dumps(field)}: …' for field in fields)}}}"
+
+
+def bad_yes(ask: Ask) -> str | None:
+    """Return the problem with a yes and no more to a question; None where a yes is enough."""
+    needed = needed_answer(ask)
+    if not needed:
+        return None
+    return (
+        f"{ask.key!r}, a question of {ask.name!r}: expected an answer with its fields, found a yes "
+        f"alone. Fix: answer by the edit {needed}, or decline."
+    )
 
 
 def with_valid_edit(effect: AskHuman, approval: Approval, toolbox: Toolbox) -> Approval:

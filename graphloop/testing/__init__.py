@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..lazy import front_door
 
 if TYPE_CHECKING:
-    from ..providers import ScriptedModel, allow_requests, refuse_requests
+    from ..providers import ScriptedModel, allow_requests, keys_deferred, refuse_requests
     from .fuzzing import fuzz, replay_token
     from .recording import RecordedModel, recorded
     from .report import FuzzReport
@@ -25,6 +25,7 @@ __all__ = [
     "allow_requests",
     "assert_safe",
     "fuzz",
+    "keys_deferred",
     "recorded",
     "refuse_requests",
     "replay_token",
@@ -37,6 +38,7 @@ __getattr__ = front_door(
         "..providers": (
             "ScriptedModel",
             "allow_requests",
+            "keys_deferred",
             "refuse_requests",
         ),
         ".fuzzing": (

@@ -2,7 +2,7 @@
 
 `fuzz_graph` fuzzes a graph. `no_model_requests` and `model_requests` refuse and allow requests to
 model servers in one test. The ini option `graphloop_refuse_requests = true` refuses them in all
-tests that do not use `model_requests`.
+tests that do not use `model_requests`, and lets test modules make agents without their keys.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from ..graph import NodeGraph
     from .report import FuzzReport
 
-__all__ = ["fuzz_graph", "model_requests", "no_model_requests", "pytest_addoption"]
+__all__ = [
+    "fuzz_graph",
+    "model_requests",
+    "no_model_requests",
+    "pytest_addoption",
+    "pytest_collection",
+]
 
 OPTION = "--graphloop-seeds"
 REFUSE = "graphloop_refuse_requests"
@@ -34,6 +40,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     about = "refuse requests to real model servers in tests without the fixture model_requests"
     parser.addini(REFUSE, about, type="bool", default=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Let modules make agents without their keys, if the ini option refuses requests."""
+    if not session.config.getini(REFUSE):
+        return (yield)
+    with testing.keys_deferred():
+        return (yield)
 
 
 @pytest.fixture

@@ -16,11 +16,16 @@ __all__ = ["FILES_MAX", "SUFFIXES", "IncludePlace"]
 
 FILES_MAX: Final = 64
 SUFFIXES: Final = (".yaml", ".yml", ".json")
-KEYS: Final[Mapping[str, tuple[str, tuple[str, ...], str]]] = {
-    "include": ("topology's file", SUFFIXES, "the graph itself (`graph:`)"),
-    "pinned": ("file of pinned tools", (".json",), "the definitions themselves"),
+KEYS: Final[Mapping[str, tuple[str, tuple[str, ...], str, str]]] = {
+    "include": ("topology's file", SUFFIXES, "the graph itself (`graph:`)", "make it"),
+    "pinned": (
+        "file of pinned tools",
+        (".json",),
+        "the definitions themselves",
+        "make it by `graphloop mcp pin`",
+    ),
 }
-"""The keys that name a file: the kind of the file, its suffixes, and what replaces it."""
+"""The keys that name a file: the file's kind, its suffixes, what replaces it, how it is made."""
 
 
 @final
@@ -68,7 +73,7 @@ class IncludePlace:
         """
         error = partial(diagnostics.error, mark)
         root, own, shown = self.root, self.path, f"`{key}`: {name!r:.80}"
-        what, suffixes, inline = KEYS[key]
+        what, suffixes, inline, _ = KEYS[key]
         if root is None or own is None:
             fix = f"write {inline}, or load the topology from its file."
             raise error(f"`{key}`: a text has no folder to include from.", fix)
@@ -102,9 +107,10 @@ def _missing_file(
     shown = f"`{key}`: {name!r:.80}"
     if path.is_dir():
         return error(f"{shown} is a folder, not a file.", "name a file in it.")
-    beside = [file for file in path.parent.glob("*") if file.suffix in KEYS[key][1]]
+    _, suffixes, _, make = KEYS[key]
+    beside = [file for file in path.parent.glob("*") if file.suffix in suffixes]
     hint = diagnostics.nearest(
         name, sorted(str(Path(name).with_name(file.name)) for file in beside)
     )
-    fix = "write its path from the folder of this file, or make it."
+    fix = f"write its path from the folder of this file, or {make}."
     return error(f"{shown}: there is no such file.{hint}", fix)

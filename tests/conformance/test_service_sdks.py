@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, final
 
 import pytest
@@ -31,6 +32,8 @@ from graphloop.values import (
     UserMessage,
 )
 from tests.conformance.test_services import RECORDED
+from tests.conformance.test_wires_over_sockets import KEY_HEADERS
+from tests.property.wires import WIRES
 
 
 @final
@@ -72,6 +75,10 @@ SDKS: Mapping[str, Sdk] = {
     ),
     "together": generated("together"),
 }
+OWN_PAGES = ("anthropic", "google", "openai", "openai-responses")
+"""The services whose SDKs are compared by `test_anthropic_sdk.py` and its neighbours."""
+
+ROOT = Path(__file__).parents[2]
 CALL = ToolCall("call_1", "count", '{"shop": "Bob"}')
 TOOL = ToolSpec("count", "Counts.", '{"type":"object","properties":{"shop":{"type":"string"}}}')
 MESSAGES: tuple[Message, ...] = (
@@ -102,6 +109,50 @@ def service(request: pytest.FixtureRequest) -> str:
 def found(place: str) -> Any:
     module, _, name = place.partition(":")
     return getattr(import_module(module), name)
+
+
+def row_of(name: str) -> str:
+    """Return the pattern of a service's row in the table of the page."""
+    service = SERVICES[name]
+    said = [
+        f"`{name}:`",
+        service.wire.split(".")[1].replace("_", " "),
+        f"`{service.base_url}`",
+        f"`{service.key_variable}`{'' if service.needs_key else ', if the server wants one'}",
+    ]
+    compared = r"never \| (nothing|its pages, DAY)"
+    if name in {*SDKS, *OWN_PAGES}:
+        compared = r"never \| its SDK, DAY"
+    if name == "llamacpp":
+        compared = r"yes, DAY \| the server itself"
+    row = re.escape(f"| {' | '.join(said)} | ") + compared + r" \|"
+    return row.replace("DAY", r"2\d{3}-\d\d-\d\d")
+
+
+def test_the_page_tells_each_service_and_what_it_was_compared_with() -> None:
+    """A user looks up the name, the key and the address, and how sure graphloop is of them.
+
+    No row can say more than the tests do: an SDK is one that they import, and only llama.cpp is
+    asked itself.
+    """
+    page = (ROOT / "docs/services.md").read_text(encoding="utf-8")
+    rows = [line for line in page.splitlines() if re.match(r"\| `[\w-]+:` \|", line)]
+    variables = {service.url_variable for service in SERVICES.values() if service.url_variable}
+
+    assert len(rows) == len(SERVICES)
+    for name, row in zip(sorted(SERVICES), rows, strict=True):
+        assert re.fullmatch(row_of(name), row)
+    assert f": {', '.join(f'`{name}`' for name in sorted(variables))}." in page
+    assert f"[{len(SERVICES)} services]" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_each_wire_has_a_page_and_keeps_the_promises_of_all() -> None:
+    """A new wire joins the properties and the sockets, or its requests were never tried."""
+    wires = {service.model("m").name for service in SERVICES.values()}
+    pages = {f"{service.wire.split('.')[1].replace('_', '-')}.md" for service in SERVICES.values()}
+
+    assert wires == {spoken.wire.name for spoken in WIRES.values()} == {*KEY_HEADERS}
+    assert {*pages, "index.md"} == {path.name for path in (ROOT / "docs/wires").iterdir()}
 
 
 def test_a_vendors_sdk_takes_the_recorded_answer(service: str) -> None:

@@ -7,10 +7,8 @@ further fields and its way to report usage. A new service is a row of `services.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, final
 from urllib.parse import unquote
 
@@ -39,7 +37,6 @@ from tests.wire_server import Answer, WireServer
 Chunk = Mapping[str, Any]
 
 ASK = ModelRequest((UserMessage("Hi"),), settings=Settings(max_tokens=7))
-PAGE = Path(__file__).parents[2] / "docs" / "services.md"
 PLACES = {"AZURE_OPENAI_ENDPOINT": "https://a.openai.azure.com", "AWS_REGION": "us-east-1"}
 
 
@@ -322,19 +319,6 @@ def test_a_service_is_asked_at_its_own_address(name: str) -> None:
     assert "{" not in url
     assert url.startswith("http://localhost:" if not service.needs_key else "https://")
     assert service.needs_key == (service.prices is not None)
-
-
-def test_the_page_lists_each_service() -> None:
-    """A user looks up the name, the key and the address, and how sure graphloop is of them."""
-    rows = [
-        f"| `{name}:` | {service.wire.split('.')[1].replace('_', ' ')} | `{service.base_url}` "
-        f"| `{service.key_variable}`{'' if service.needs_key else ', if the server wants one'} |"
-        for name, service in sorted(SERVICES.items())
-    ]
-
-    tried = r" \d{4}-\d\d-\d\d \| (recorded answers(, the vendor's (SDK|pages))?|a real server) \|"
-    expected = "\n".join(re.escape(row) + tried for row in rows)
-    assert re.search(expected, PAGE.read_text(encoding="utf-8"))
 
 
 def test_mistral_is_sent_only_fields_that_it_knows() -> None:

@@ -193,11 +193,6 @@ def _generation_config(
     settings: Settings, output: OutputSpec | None, options: JsonObject
 ) -> JsonObject:
     """Take `generationConfig` out of the options; return it with the request's own settings."""
-    if settings.parallel_tool_calls is False:
-        raise ConfigError(
-            "Settings.parallel_tool_calls: expected None or True, since the Gemini wire has no "
-            "such field, found False. Fix: leave it out for this model."
-        )
     owned = _OWNED_CONFIG if output is None else {**_OWNED_CONFIG, **_OWNED_OUTPUT}
     given = options.pop("generationConfig", {})
     given = _check_names(given, owned, "Settings.options, at 'generationConfig'")

@@ -673,6 +673,7 @@ async def test_a_question_that_is_no_message_of_a_user_is_refused() -> None:
         ("c" * 181, {"store": "x.db"}, "`chat_id`: expected at most 180 characters, found 181"),
         ("c", {}, "expected the place of chat 'c', found none"),
         ("a/b", {"store": "x.db"}, "`chat_id`: expected some text without a slash"),
+        ("c", {"store": "x.db", "stream": False}, r"Fix: connect\(model, stream=False\)"),
         ("c", {"store": "x.db", "budgt": 1}, "a chat has no option 'budgt'. Did you mean 'budget'"),
     ],
 )

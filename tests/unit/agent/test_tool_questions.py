@@ -116,11 +116,12 @@ async def test_an_approval_without_an_answer_is_refused() -> None:
         await parked.resume("r", approvals={question.key: True})
 
 
-async def test_an_approver_that_only_says_yes_declines() -> None:
-    """What cannot be an answer is none."""
+async def test_an_approver_that_only_says_yes_declines(caplog: pytest.LogCaptureFixture) -> None:
+    """What cannot be an answer is none, and its developer is told the fields."""
     result = await agent([], approve_tool_call=only_yes).generate("Order shoes.")
 
     assert results(result)[0].startswith("not ordered: edited arguments")
+    assert '{"size": …}' in caplog.text
 
 
 async def test_a_call_with_a_question_counts_once() -> None:

@@ -31,6 +31,28 @@ TWO_CALLS = (
     "- calls: [{name: pay, arguments: {amount: 5}}, {name: pay, arguments: {amount: 7}}]\n"
     "- text: Done.\n"
 )
+ASKING = '''
+import json
+from graphloop import Agent, ToolContext, tool
+from graphloop.tools import ToolAsks
+
+FORM = """{"type": "object", "required": ["size"], "properties": {
+    "size": {"type": "integer", "description": "of the EU", "minimum": 30},
+    "colour": {"enum": ["red", "blue"], "type": "string", "default": "red"}}}"""
+
+@tool
+async def order(what: str, context: ToolContext) -> str:
+    "Order."
+    if context.answer is None:
+        raise ToolAsks(f"shop asks: Which size of {what}?", FORM, "")
+    return f"{context.answer.approved} {context.answer.content} {context.answer.reason}"
+
+def build(model):
+    return Agent(model, tools=[order])
+
+PROMPT = "Order shoes."
+'''
+ASKING_SCRIPT = "- calls: [{name: order, arguments: {what: shoes}}]\n- text: Done.\n"
 TEAM = """
 from graphloop import Agent, tool
 from graphloop.testing import ScriptedModel
@@ -54,8 +76,9 @@ PROMPT = "See that 5 are paid."
 
 
 def make_desks() -> None:
-    """Write the targets `pay` and `team` into the current directory."""
+    """Write the targets `pay`, `order` and `team` into the current directory."""
     write({"pay/agent.py": GATED, "pay/script.yaml": GATED_SCRIPT, "team/agent.py": TEAM})
+    write({"order/agent.py": ASKING, "order/script.yaml": ASKING_SCRIPT})
 
 
 def left(

@@ -91,6 +91,24 @@ def test_an_edit_that_does_not_fit_the_tool_is_refused(edit: tuple[str, ...], me
     assert "✓ payer > pay(amount=4) (edited): 4 paid\n" in shown("resume", run_id, *STORE)
 
 
+def test_a_parked_form_shows_the_fields_of_its_answer() -> None:
+    """The person copies the command, and fills them in."""
+    done = here("run", "order", *STORE)
+
+    assert " --store runs.db --edit '{\"size\": …}'" in done.stderr
+
+
+def test_a_yes_alone_is_no_answer_to_a_form() -> None:
+    """Else the tool would read a refusal, and the person would never know."""
+    run_id = parked("order")
+
+    refusal = refused("approve", run_id, "order", *STORE)
+    shown("approve", run_id, "order", "--edit", '{"size": 42}', *STORE)
+
+    assert '{"size": …}' in refusal
+    assert 'True {"size": 42}' in shown("resume", run_id, *STORE)
+
+
 def test_a_tools_name_means_its_unanswered_call() -> None:
     write({"pay/script.yaml": TWO_CALLS})
     run_id = parked()

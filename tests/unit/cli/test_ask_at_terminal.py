@@ -14,6 +14,7 @@ from tests.unit.cli.pay_desk import TWO_CALLS
 from tests.unit.cli.terminal import CTRL_D, Terminal
 
 ALLOW = "allow it? y, n, e to edit the arguments, or the reason why not (Ctrl-D: no): "
+FORM = "your answer? y to fill it in, n, or n and the reason why not (Ctrl-D: no): "
 JSON = "arguments as JSON (empty: go back): "
 
 
@@ -107,6 +108,37 @@ def test_a_question_of_a_node_is_answered_in_words(desk: Path) -> None:
         assert terminal.end() == Status.OK
 
     assert "team='tech team'" in terminal.text
+
+
+def test_the_form_of_a_tool_is_filled_in_field_by_field(pay_desk: Path) -> None:
+    """Neither a stray word nor Ctrl-D nor an answer that does not fit decides anything."""
+    with Terminal("run", "order", cwd=pay_desk) as terminal:
+        asked = terminal.until(FORM)
+        for typed in ("forty\n", "\n"):
+            terminal.type(typed)
+            terminal.until(FORM)
+        for size in (CTRL_D, "12\n", "42\n"):
+            terminal.type("y\n")
+            terminal.until("size (integer; needed; of the EU): ")
+            terminal.type(size)
+            if size != CTRL_D:
+                terminal.until('colour (red or blue; empty: "red"): ')
+                terminal.type("\n")
+        assert terminal.end() == Status.OK
+
+    assert "? order: shop asks: Which size of shoes?" in asked
+    assert "12 is less than the minimum of 30" in terminal.text
+    assert '✓ order(what="shoes"): True {"size": 42}' in terminal.text
+
+
+def test_a_form_is_refused_with_a_reason(pay_desk: Path) -> None:
+    """The tool, or its server, reads the reason."""
+    with Terminal("run", "order", cwd=pay_desk) as terminal:
+        terminal.until(FORM)
+        terminal.type("n too dear\n")
+        assert terminal.end() == Status.OK
+
+    assert '✓ order(what="shoes"): False too dear' in terminal.text
 
 
 @pytest.mark.parametrize(

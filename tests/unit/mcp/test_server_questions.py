@@ -11,7 +11,10 @@ import pytest
 from graphloop import Agent
 from graphloop.agent import RunResult
 from graphloop.driver import Pending
+from graphloop.effects import ToolAnswer
+from graphloop.errors import ToolError
 from graphloop.mcp import Server, stdio
+from graphloop.mcp.server_questions import HeldCall, question, response_to
 from graphloop.parts.kinds import ToolApprovalRequest
 from graphloop.policy import Approval, approve, decline
 from graphloop.spending import budget
@@ -67,6 +70,25 @@ async def test_two_questions_are_asked_one_after_another(make: Make) -> None:
 
     assert asked == ["Which size of shoes?", "Really 7?"]
     assert contents(result) == ["shoes: size 7, sure False"]
+
+
+def test_a_field_with_a_default_may_be_left_out() -> None:
+    """A server may name it as required as well: the form's default is the answer."""
+    fields = {"size": {"type": "integer", "default": 40}, "name": {"type": "string"}}
+    form = {"type": "object", "properties": fields, "required": ["size", "name"]}
+
+    asked = question("shop", {"requestedSchema": form}, HeldCall("1")).question
+    said = ToolAnswer(asked, approved=True, content='{"name":"a"}')
+
+    assert json.loads(asked.takes) == {**form, "required": ["name"]}
+    assert response_to(said) == {"action": "accept", "content": {"size": 40, "name": "a"}}
+
+
+@pytest.mark.parametrize("form", [{"properties": {"a": 5}}, {"properties": {"a": {"enum": 7}}}])
+def test_a_form_that_is_none_ends_the_call(form: object) -> None:
+    """No person could be shown it; the model reads what its server did."""
+    with pytest.raises(ToolError, match="'shop' asks by a form"):
+        question("shop", {"requestedSchema": form}, HeldCall("1"))
 
 
 async def test_a_declined_question_is_told_to_the_server(make: Make) -> None:

@@ -263,6 +263,20 @@ async def test_a_server_that_refuses_is_told_of_without_limits_too() -> None:
     assert talk.slept.seconds == [2.0]
 
 
+async def test_a_refused_request_counts_from_one_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It is no attempt of its own, so the next one has the same number."""
+    refusal = json_answer(429, "slow down", retry_after="0")
+    async with WireServer([refusal, refusal, REPLY]) as server:
+        model = connect("openai:m", base_url=server.url, api_key="k", limits=Limits(concurrent=1))
+        await Agent(model).generate("Hello")
+        await model.aclose()
+
+    told = [line for line in caplog.messages if "failed (RateLimited)" in line]
+    assert [line.partition(": ")[2].partition(" failed")[0] for line in told] == ["attempt 1"] * 2
+
+
 async def test_no_retry_means_none_with_limits_too() -> None:
     """`Retries(attempts_max=1)` is the caller's word."""
     async with WireServer([json_answer(429, "no")] * 3) as server:

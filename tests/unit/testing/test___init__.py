@@ -23,7 +23,7 @@ def test_the_offered_names_are_there() -> None:
     expected = {
         *("FuzzReport", "ScriptedModel", "Simulation", "World"),
         *("assert_safe", "fuzz", "replay_token", "simulate"),
-        *("RecordedModel", "allow_requests", "recorded", "refuse_requests"),
+        *("RecordedModel", "allow_requests", "keys_deferred", "recorded", "refuse_requests"),
     }
 
     assert expected == set(testing.__all__)

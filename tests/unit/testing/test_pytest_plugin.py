@@ -95,6 +95,23 @@ def test_the_ini_option_refuses_requests_everywhere(tmp_path: Path) -> None:
     assert "test_own.py::test_plain - graphloop.errors.ConfigError" in done.stdout
 
 
+@pytest.mark.parametrize(("refuses", "ends"), [("true", "1 passed"), ("false", "1 error")])
+def test_a_module_s_agent_needs_no_key_where_no_request_is_sent(
+    refuses: str, ends: str, tmp_path: Path
+) -> None:
+    """A test replaces the model, so the module that it imports has no use for a key."""
+    tests = (
+        "from graphloop import Agent\nfrom graphloop.testing import ScriptedModel\n"
+        "agent = Agent('openai:gpt-5')\n\ndef test_one():\n"
+        "    with agent.override(model=ScriptedModel(['Hi'])):\n"
+        "        assert agent.generate_sync('Hello?').text == 'Hi'\n"
+    )
+
+    done = run_tests(tests, "-o", f"graphloop_refuse_requests={refuses}", cwd=tmp_path)
+
+    assert ends in done.stdout, done.stdout + done.stderr
+
+
 def test_loading_the_plugin_loads_nothing_but_pytest(tmp_path: Path) -> None:
     """It is loaded in every run of pytest of everybody who has graphloop installed."""
     code = (

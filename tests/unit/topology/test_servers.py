@@ -221,6 +221,7 @@ def test_definitions_in_a_file_keep_their_fingerprints(
             "{pinned: desk.mcp.jsn.json}",
             "5:18: `pinned`: 'desk.mcp.jsn.json': there is no such file. Did",
         ),
+        ("{pinned: other/desk.mcp.json}", "`graphloop mcp pin`"),
         ("{pinned: ../desk.mcp.json}", "leads out of the folder"),
         ("{pinned: desk.yaml}", "is no file of pinned tools, which ends in .json"),
         ("{pinned: odd.json}", "'odd.json' has no definitions of tools: "),
