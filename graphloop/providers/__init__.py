@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from .registry import (
         Access,
         accessed,
+        check_content,
         check_settings,
         check_tools,
         connect,
@@ -108,6 +109,7 @@ __all__ = [
     "anthropic_code_execution",
     "anthropic_web_fetch",
     "anthropic_web_search",
+    "check_content",
     "check_request",
     "check_settings",
     "check_tools",
@@ -207,6 +209,7 @@ __getattr__ = front_door(
         ".registry": (
             "Access",
             "accessed",
+            "check_content",
             "check_settings",
             "check_tools",
             "connect",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # These modules import httpx, which is slow.
 __all__ = [
     "Access",
     "accessed",
+    "check_content",
     "check_settings",
     "check_tools",
     "connect",
@@ -226,7 +227,7 @@ def check_settings(provider: Provider, settings: Settings) -> None:
     if settings == Settings():
         return
     try:
-        _check_content(provider, ModelRequest((HELLO,), settings=settings))
+        check_content(provider, ModelRequest((HELLO,), settings=settings))
     except ConfigError as error:
         raise ConfigError(f"model {provider.label!r}: {error}") from error
 
@@ -239,13 +240,18 @@ def why_unfit(provider: Provider, part: MediaPart) -> str:
     called = AssistantMessage((ToolCall("call", "tool", "{}"),))
     returned = ToolResult("c0.0", "call", "tool", (part,))
     try:
-        _check_content(provider, ModelRequest((HELLO, called, returned)))
+        check_content(provider, ModelRequest((HELLO, called, returned)))
     except ConfigError as error:
         return str(error)
     return ""
 
 
-def _check_content(provider: Provider, request: ModelRequest) -> None:
+def check_content(provider: Provider, request: ModelRequest) -> None:
+    """Refuse a request that no model of this provider can be sent.
+
+    Raises:
+        ConfigError: the wire format cannot carry the request.
+    """
     check: Callable[[ModelRequest], None] | None = getattr(provider, "check_content", None)
     if check is not None:
         check(request)

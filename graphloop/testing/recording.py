@@ -30,7 +30,7 @@ from ..providers import (
     StreamItem,
     TextDelta,
     accessed,
-    check_settings,
+    check_content,
     check_tools,
     entry_text,
     resolve,
@@ -40,7 +40,6 @@ from ..values import (
     ModelRequest,
     ReasoningPart,
     Reply,
-    Settings,
     TextPart,
     ToolCall,
     ToolSpec,
@@ -127,9 +126,9 @@ class RecordedModel:
         """Raise a ConfigError if no request to the model can carry `tool`."""
         check_tools(self._model, (tool,))
 
-    def check_settings(self, settings: Settings) -> None:
-        """Raise a ConfigError if no request to the model can carry `settings`."""
-        check_settings(self._model, settings)
+    def check_content(self, request: ModelRequest) -> None:
+        """Raise a ConfigError if the model's wire format cannot carry `request`."""
+        check_content(self._model, request)
 
     def session(self) -> ModelSession:
         """Return a new session for the model calls of one run."""
