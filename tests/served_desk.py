@@ -51,7 +51,6 @@ def agents(folder: Path) -> dict[str, Agent]:
             ledger.write(f"{amount}\n")
         return f"paid {amount}"
 
-    @tool
     async def wait() -> str:
         """Wait for ever."""
         print("a tool prints")  # noqa: T201 - it must not reach the client, not even at the end
@@ -70,7 +69,8 @@ def agents(folder: Path) -> dict[str, Agent]:
     waits = ScriptedModel([{"calls": [{"name": "wait", "arguments": {}}]}, "Up."], restart=True)
     return {
         "desk": Agent(pays, tools=[pay], name="desk"),
-        "sleeper": Agent(waits, tools=[wait], name="sleeper"),
+        "sleeper": Agent(waits, tools=[tool(wait)], name="sleeper"),
+        "dozer": Agent(waits, tools=[tool(wait, effect="pure")], name="dozer"),
         "painter": Agent(
             ScriptedModel([{"calls": [{"name": "paint"}]}, told_by_tool], restart=True),
             tools=[paint],

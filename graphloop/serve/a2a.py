@@ -233,8 +233,8 @@ class _Tasks(InMemoryTaskStore):
         context_id = self._claims.context_of(task_id) or task_id
         return await self._desk.kept(task_id, context_id, found)
 
-    async def is_elsewhere(self, task_id: str, context: ServerCallContext) -> bool:
-        """Whether another process drives the run of a task."""
+    async def works_unheard(self, task_id: str, context: ServerCallContext) -> bool:
+        """Whether a task began in another process and works, so that no client hears of it here."""
         own = await self.own(task_id, context)
         if own is not None and own.status.state in UNDER_WAY:
             return False
@@ -310,13 +310,13 @@ class _Handler(DefaultRequestHandler):
     async def on_subscribe_to_task(
         self, params: SubscribeToTaskRequest, context: ServerCallContext
     ) -> AsyncGenerator[Event, None]:
-        """Yield the events of a task that this process drives.
+        """Yield the events of a task that began in this process.
 
         Raises:
-            UnsupportedOperationError: another process drives the run.
+            UnsupportedOperationError: the task began in another process.
         """
-        if await self._tasks.is_elsewhere(params.id, context):
-            raise UnsupportedOperationError("another process works on the task. Fix: poll it.")
+        if await self._tasks.works_unheard(params.id, context):
+            raise UnsupportedOperationError("the task began in another process. Fix: poll it.")
         # The SDK's decorators hide the type of the method.
         found = super().on_subscribe_to_task(params, context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         async with aclosing(cast("AsyncGenerator[Event, None]", found)) as events:
@@ -331,8 +331,11 @@ class _Handler(DefaultRequestHandler):
         Raises:
             TaskNotCancelableError: another process drives the run.
         """
-        if await self._tasks.is_elsewhere(params.id, context):
-            raise TaskNotCancelableError("another process of this server works on the task.")
+        if await self._tasks.works_unheard(params.id, context):
+            if not self.agent_executor.drives(params.id):
+                raise TaskNotCancelableError("another process of this server works on the task.")
+            await self.agent_executor.aborted(params.id)
+            return await self._tasks.get(params.id, context)
         # The SDK's decorator hides the type of the method.
         found = await super().on_cancel_task(params, context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
         task = cast("Task | None", found)

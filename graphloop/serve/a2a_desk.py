@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Final, cast, final
 
@@ -91,9 +91,7 @@ class Desk(AgentExecutor):
             await _tell_failure(updater, error)
             return
         await updater.start_work()
-        task = asyncio.create_task(self._drive_run(updater, run_id, stream))
-        self._live[run_id] = stream, task
-        task.add_done_callback(lambda _: self._live.pop(run_id, None))
+        task = self._keep_live(run_id, stream, self._drive_run(updater, run_id, stream))
         try:
             await asyncio.shield(task)
         except asyncio.CancelledError:
@@ -142,6 +140,8 @@ class Desk(AgentExecutor):
     async def kept(self, run_id: str, context_id: str, known: Task | None) -> Task | None:
         """Return a task as the store has its run, which another process may drive.
 
+        A run whose process was killed is resumed here, and works.
+
         Args:
             run_id: the id of both.
             context_id: the context of a task that this process does not know.
@@ -153,7 +153,7 @@ class Desk(AgentExecutor):
         Raises:
             InternalError: the store could not read the run.
         """
-        if run_id in self._live or run_id in self.unsaved:
+        if run_id in self.unsaved or (known is not None and self.drives(run_id)):
             return known
         task = Task(id=run_id, context_id=context_id)
         if known is not None:
@@ -166,25 +166,42 @@ class Desk(AgentExecutor):
             task.status.state = TaskState.TASK_STATE_INPUT_REQUIRED
             task.status.message.CopyFrom(message)
             return task
-        result, drives = None, False
+        result, is_driven = None, False
         with suppress(UnknownRun), _hide_store_errors(run_id):
             result = await ended_result(self._agent, self._store, run_id)
-            drives = result is None and await self._is_driven(run_id)
+            is_driven = result is None and await self._go_on(run_id)
         if result is not None:
             task.status.state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
             task.ClearField("artifacts")
             if text := ended_answer(result.run):
                 task.artifacts.add(artifact_id=ANSWER, name=ANSWER).parts.add(text=text)
             return task
-        if drives:
+        if is_driven:
             task.status.state = TaskState.TASK_STATE_WORKING
             return task
         return known
 
-    async def _is_driven(self, run_id: str) -> bool:
-        """Whether a live process drives a run, by the store's word."""
+    def drives(self, run_id: str) -> bool:
+        """Whether this process drives a run."""
+        return run_id in self._live
+
+    async def _go_on(self, run_id: str) -> bool:
+        """Whether a live process drives a run; resumes it here if its process was killed."""
         records = await self._store.overview(run_id) if isinstance(self._store, Catalog) else ()
-        return any(one.run_id == run_id and one.status == "running" for one in records)
+        (status,) = [one.status for one in records if one.run_id == run_id] or ("",)
+        if status == "interrupted" and not self.drives(run_id):
+            stream = self._agent.resume_stream(run_id, **self._run_options(run_id))
+            self._keep_live(run_id, stream, _drive_alone(stream, run_id))
+        return status in {"interrupted", "running"}
+
+    def _keep_live(
+        self, run_id: str, stream: RunStream[Any], driven: Coroutine[Any, Any, None]
+    ) -> asyncio.Task[None]:
+        """Start the task that drives a run, which is known until its end."""
+        task = asyncio.create_task(driven)
+        self._live[run_id] = stream, task
+        task.add_done_callback(lambda _: self._live.pop(run_id, None))
+        return task
 
     async def _open_stream(self, run_id: str, message: Message, *, new: bool) -> RunStream[Any]:
         """Return the stream of a new run, or of a parked run with the answers of a message."""
@@ -222,6 +239,16 @@ def _hide_store_errors(run_id: str) -> Generator[None]:
     except (GraphloopError, OSError) as error:
         LOG.exception("a served run could not be read: %s", run_id)
         raise InternalError(type(error).__name__) from None
+
+
+async def _drive_alone(stream: RunStream[Any], run_id: str) -> None:
+    """Drive a run of which no client hears; the store tells its end."""
+    try:
+        await stream.result()
+    except RunBusy:
+        pass  # Another process was quicker.
+    except Exception:
+        LOG.exception("a served run failed: %s", run_id)
 
 
 async def _tell_failure(updater: TaskUpdater, error: Exception) -> None:

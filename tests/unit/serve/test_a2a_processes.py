@@ -34,7 +34,7 @@ from graphloop.serve import a2a_app
 from graphloop.stores import MemoryStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import TextPart, UserMessage
-from tests.served_desk import SECRET, agents
+from tests.served_desk import SECRET, agents, started
 from tests.unit.serve.test_a2a import KEY, Served, question, sent, text
 
 URL = "http://127.0.0.1:8700/"
@@ -113,6 +113,48 @@ async def test_a_task_that_works_elsewhere_is_known(tmp_path: Path) -> None:
 
     assert works.status.state == still.status.state == TaskState.TASK_STATE_WORKING
     assert after.status.state == TaskState.TASK_STATE_CANCELED
+
+
+async def killed(folder: Path, name: str) -> Task:
+    """Return a task whose server was killed while its tool waited."""
+    message = new_message([new_text_part("Wait.")], role=Role.ROLE_USER)
+    request = SendMessageRequest(message=message)
+    request.configuration.return_immediately = True
+    with started(folder, "a2a", name) as url:
+        async with Served(folder, url).client() as client:
+            (task,) = [event.task async for event in client.send_message(request)]
+            while not (folder / "waiting").exists():  # noqa: ASYNC110 - another process makes it
+                await asyncio.sleep(0.01)
+    (folder / "waiting").unlink()
+    return task
+
+
+async def test_a_task_whose_server_was_killed_goes_on_when_it_is_asked_for(tmp_path: Path) -> None:
+    """The next server resumes its run, which does not repeat the call."""
+    task = await killed(tmp_path, "sleeper")
+    with started(tmp_path, "a2a", "sleeper") as url:
+        async with Served(tmp_path, url).client() as client:
+            first = after = await told(client, task)
+            while after.status.state == TaskState.TASK_STATE_WORKING:
+                after = await told(client, task)
+
+    assert first.status.state == TaskState.TASK_STATE_WORKING
+    assert first.context_id == task.context_id
+    assert not (tmp_path / "waiting").exists()
+    assert (after.status.state, text(after)) == (TaskState.TASK_STATE_COMPLETED, "Up.")
+
+
+async def test_a_task_that_goes_on_at_the_next_server_can_be_cancelled(tmp_path: Path) -> None:
+    task = await killed(tmp_path, "dozer")
+    with started(tmp_path, "a2a", "dozer") as url:
+        async with Served(tmp_path, url).client() as client:
+            await told(client, task)
+            while not (tmp_path / "waiting").exists():  # noqa: ASYNC110 - another process makes it
+                await asyncio.sleep(0.01)
+            ended = await client.cancel_task(CancelTaskRequest(id=task.id))
+            after = await told(client, task)
+
+    assert ended.status.state == after.status.state == TaskState.TASK_STATE_CANCELED
 
 
 @pytest.mark.parametrize("context_id", ["trip 7/ä", "c" * 96])
