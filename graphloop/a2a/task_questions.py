@@ -133,7 +133,7 @@ def _approval_questions(task: Task) -> tuple[dict[str, str], dict[str, str]]:
             said = cast("dict[str, object]", one)
             key, tool, arguments = said.get("key"), said.get("tool"), said.get("arguments")
             if isinstance(key, str) and key:
-                found[key] = f"May {tool} run with {arguments}?"
+                found[key] = f"Run {tool} with {arguments}?"
                 takes = said.get("takes")
                 if isinstance(takes, str) and _is_schema(takes):
                     found[key], forms[key] = f"{tool} asks: {arguments}", takes

@@ -84,7 +84,7 @@ def question_about(asked: Pending) -> str:
     if asked.in_words:
         return f"{asker} asks: {json.loads(asked.arguments)['question']}"
     again = " It may have run already." if asked.unknown else ""
-    return f"May {asker} run with {asked.arguments}?{again}"
+    return f"Run {asker} with {asked.arguments}?{again}"
 
 
 def decision_of(asked: Pending, yes: object, reason: object, edit: object) -> Approval:

@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, cast
 from msgspec import Struct, to_builtins
 from pydantic_core import ErrorDetails, ValidationError, to_json
 
+from .. import media
 from ..errors import ToolError
 from ..media import MediaPart
 from ..values import ResultStatus, TextPart, UserPart, evolve
@@ -42,6 +43,7 @@ FOUND_CHARS_MAX = 80
 ISSUE_CHARS_MAX = 300
 ISSUES_MAX = 10
 
+TEXT: Final = "text/plain"
 PARTS: Final = (TextPart, MediaPart)
 PLAIN: Final = frozenset({int, float, bool, dict, type(None)})
 """Types of values that hold no parts, and become JSON text."""
@@ -108,14 +110,19 @@ def outcome_of_error(error: Exception, chars_max: int) -> ToolOutcome:
 def result_content(value: object, chars_max: int) -> Content:
     """Return the returned value of a tool as text or as content parts.
 
-    A string stays as it is; another value becomes JSON text. Text beyond `chars_max` characters,
-    counted over all parts together, is cut and marked.
+    A string stays as it is. Bytes become the media that they are, or text. Any other value becomes
+    JSON text. Text beyond `chars_max` characters, counted over all parts together, is cut and
+    marked.
     """
     if type(value) is str and len(value) <= chars_max and value.isascii():
         return value
     if isinstance(value, str):
         # A subclass, such as an enum member, would come back from the journal as a plain string.
         return shorten(str.__str__(value), chars_max)
+    if isinstance(value, bytes):
+        part = media.received(value, "")
+        value = value.decode() if part.media_type == TEXT else part
+        return result_content(value, chars_max)
     if type(value) in PLAIN:
         return shorten(_json_text(value), chars_max)
     parts = _parts_or_none(value)

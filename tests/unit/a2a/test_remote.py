@@ -303,7 +303,7 @@ async def test_our_own_server_asks_for_approvals(tmp_path: Path) -> None:
     with started(tmp_path, "a2a", "desk", port=port) as url:
         done = await caller(store, url).resume("r", approvals=yes)
 
-    assert words(pending) == 'clerk asks: May pay run with {"amount": 5}?'
+    assert words(pending) == 'clerk asks: Run pay with {"amount": 5}?'
     assert contents(done) == ["Paid."]
     assert (tmp_path / "ledger").read_text() == "7\n"
 
@@ -351,7 +351,7 @@ def test_a_form_of_a_stranger_that_is_none_is_left_out(takes: str) -> None:
         new_message([new_data_part({"approvals": [asked]})], role=Role.ROLE_AGENT)
     )
 
-    assert str(asked_by("clerk", task)) == "clerk asks: May pay run with {}?"
+    assert str(asked_by("clerk", task)) == "clerk asks: Run pay with {}?"
 
 
 async def test_a_declined_approval_is_told_to_our_own_server(tmp_path: Path) -> None:

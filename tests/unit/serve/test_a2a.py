@@ -145,7 +145,7 @@ async def test_an_approved_call_runs_once_with_its_integers(desk: Served) -> Non
     """Arguments are JSON text: in a data part, 5 would be 5.0."""
     async with desk.client() as client:
         task, asked = await asks(client)
-        assert get_message_text(task.status.message) == 'May pay run with {"amount": 5}?'
+        assert get_message_text(task.status.message) == 'Run pay with {"amount": 5}?'
         assert (asked["tool"], asked["arguments"]) == ("pay", '{"amount": 5}')
         assert text(task) == "I will pay."
         assert desk.paid == []

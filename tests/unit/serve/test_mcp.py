@@ -81,7 +81,7 @@ def desk(web: Desk) -> Desk:
 
 async def yes(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
     """Approve what the form asks about."""
-    assert params.message == 'May pay run with {"amount": 5}?'
+    assert params.message == 'Run pay with {"amount": 5}?'
     return types.ElicitResult(action="accept", content={"approve": True, "reason": "fine"})
 
 

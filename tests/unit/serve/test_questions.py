@@ -126,4 +126,4 @@ async def test_words_are_no_answer_to_a_form() -> None:
 def test_a_question_names_the_foreign_server() -> None:
     asked = Pending("approval", "k", "c", "pay", '{"amount": 5}', server="https://bank.example")
 
-    assert question_about(asked) == 'May pay of https://bank.example run with {"amount": 5}?'
+    assert question_about(asked) == 'Run pay of https://bank.example with {"amount": 5}?'

@@ -105,7 +105,8 @@ def test_a_tool_error_may_have_parts(error: ToolError, content: object) -> None:
         (Query(text="x"), '{"text":"x","limit":10}'),
         (Booking(date(2026, 1, 2), [1]), '{"day":"2026-01-02","seats":[1]}'),
         ({"x": Opaque()}, '{"x":"<opaque>"}'),
-        (b"\xff", "b'\\xff'"),
+        (b"caf\xc3\xa9", "café"),
+        (b"", ""),
         (Colour.RED, "red"),
         ("half \ud800", "half ?"),
         ([], "[]"),
@@ -136,6 +137,17 @@ def test_parts_stay_parts() -> None:
     assert returning(image).content == (image,)
     assert returning([TextPart("see"), image]).content == (TextPart("see"), image)
     assert returning((file,)).content == (file,)
+
+
+def test_bytes_are_the_media_that_they_are() -> None:
+    """As in a prompt; their repr would tell the model nothing, at the price of thousands of tokens.
+
+    What no bytes tell is left out before a model reads it, with a warning.
+    """
+    image, unknown = b"\x89PNG\r\n\x1a\n", b"\x00\xff"
+
+    assert returning(image).content == (MediaPart("image/png", Inline(image)),)
+    assert returning(unknown).content == (MediaPart("application/octet-stream", Inline(unknown)),)
 
 
 def test_a_long_result_is_cut_with_a_marker() -> None:
