@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.json import Decoder, Encoder
 from msgspec.structs import replace
 
-from ..driver import Approver, LeftOpen, Resumption
+from ..driver import Approver, LeftOpen, Ports, Resumption
 from ..effects import AskHuman, CallTool
 from ..errors import ConfigError, StoreError, nearest
 from ..events import Decided, Event, Queued, ToolReturned
@@ -184,21 +184,18 @@ class Answers(Struct, frozen=True):
                     given_at[key] = said.at
         return cls(approvals, results, given_at)
 
-    def events(
-        self, run: Run[Any], toolbox: Toolbox, secret: bytes | None, clock: Callable[[], float]
-    ) -> Iterator[Event]:
+    def events(self, run: Run[Any], toolbox: Toolbox, ports: Ports[Any]) -> Iterator[Event]:
         """Yield the events that answer the pending calls of one run, in the order of the calls."""
         for effect in run.pending.values():
             if not isinstance(effect, AskHuman | CallTool):
                 continue
             key = path_key(run, effect)
             if isinstance(effect, AskHuman) and key in self.approvals:
-                yield self._decision_event(run, effect, key, toolbox, secret, clock())
+                yield self._decision_event(run, effect, key, toolbox, ports.secret, ports.clock())
             elif isinstance(effect, CallTool) and effect.client and key in self.tool_results:
                 outcome = outcome_of(self.tool_results[key])
-                yield ToolReturned(
-                    clock(), effect.id, outcome.content, outcome.status, outcome.data
-                )
+                content = ports.sendable(outcome.content, effect.call.name, run)
+                yield ToolReturned(ports.clock(), effect.id, content, outcome.status, outcome.data)
 
     def _decision_event(
         self,

@@ -298,7 +298,7 @@ def _answer_tree(
     tree: Resumption[Any], answers: Answers, toolboxes: Mapping[str, Toolbox], ports: Ports[Any]
 ) -> Resumption[Any]:
     run = tree.run
-    events = tuple(answers.events(run, toolboxes[run.id], ports.secret, ports.clock))
+    events = tuple(answers.events(run, toolboxes[run.id], ports))
     children = {
         key: _answer_tree(child, answers, toolboxes, ports) for key, child in tree.children.items()
     }

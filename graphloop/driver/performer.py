@@ -222,16 +222,17 @@ class Performer(Struct, Generic[S], eq=False):
         is_it = (failure.error, failure.message) == (known_name(raised), str(raised))
         return raised if is_it else None
 
-    def _handed_in(self, effect: CallTool) -> Answering:
+    def _handed_in(self, effect: CallTool, run: Run[S]) -> Answering:
         """Return the result of a client tool's call that came with the conversation."""
         given = None if self._ports.given_answer is None else self._ports.given_answer(effect)
         assert isinstance(given, ToolOutcome), "a client tool is answered with an outcome"
-        return ToolReturned(self._ports.clock(), effect.id, given.content, given.status, given.data)
+        content = self._ports.sendable(given.content, effect.call.name, run)
+        return ToolReturned(self._ports.clock(), effect.id, content, given.status, given.data)
 
     async def _call_tool(self, effect: CallTool, run: Run[S]) -> Answering:
         call, ports, key, turn = effect.call, self._ports, effect.key, run.turn
         if effect.client and self._is_handed_in(key):
-            return self._handed_in(effect)
+            return self._handed_in(effect, run)
         tool, number, place = ports.toolbox.get(call.name), turn.number, call_place(key)
         verdict = turn.verdicts[place] if turn.verdicts else None
         if tool is None or verdict is None or verdict.kind != "run":
@@ -366,9 +367,8 @@ class Performer(Struct, Generic[S], eq=False):
             assert approve is not None, "performable has been asked"
             given, secret = await approve(effect, run), self._ports.secret
             given = with_valid_token(effect, given, run, secret, self._ports.clock)
-        approval = with_valid_edit(effect, given, self._ports.toolbox)
-        approved, reason, edit = approval.approved, approval.reason, approval.edit
-        return Decided(self._ports.clock(), effect.id, approved, reason, edit)
+        said = with_valid_edit(effect, given, self._ports.toolbox)
+        return Decided(self._ports.clock(), effect.id, said.approved, said.reason, said.edit)
 
     async def _invoke(self, effect: Invoke, run: Run[S]) -> Answering:
         callback = self._ports.callbacks.get(effect.callback)

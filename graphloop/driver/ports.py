@@ -200,14 +200,14 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
         return plan.open(effect, run, self)
 
     def sendable(
-        self, content: tuple[UserPart, ...], tool: str, run: Run[Any]
-    ) -> tuple[UserPart, ...]:
+        self, content: str | tuple[UserPart, ...], tool: str, run: Run[Any]
+    ) -> str | tuple[UserPart, ...]:
         """Return a tool's result with a note for each part that the run's model cannot take.
 
         In the journal, such a part would end the next request, and each resume. A warning of the
         run tells why the model cannot take it.
         """
-        if (model := self.models.get(run.setup.model)) is None:
+        if isinstance(content, str) or (model := self.models.get(run.setup.model)) is None:
             return content
         parts: list[UserPart] = []
         for part in content:

@@ -14,9 +14,8 @@ from typing import Final, TypeAlias, cast
 from msgspec import Struct, to_builtins
 from pydantic_core import ErrorDetails, ValidationError, to_json
 
-from .. import media
 from ..errors import ToolError
-from ..media import MediaPart
+from ..media import MediaPart, received
 from ..values import ResultStatus, TextPart, UserPart, evolve
 
 __all__ = [
@@ -120,7 +119,7 @@ def result_content(value: object, chars_max: int) -> Content:
         # A subclass, such as an enum member, would come back from the journal as a plain string.
         return shorten(str.__str__(value), chars_max)
     if isinstance(value, bytes):
-        part = media.received(value, "")
+        part = received(value, "")
         value = value.decode() if part.media_type == TEXT else part
         return result_content(value, chars_max)
     if type(value) in PLAIN:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, tool
+from graphloop import Agent, Tool, tool
 from graphloop.errors import ConfigError, ToolError
 from graphloop.media import FileId, MediaPart, audio, file, image, video
 from graphloop.providers.anthropic.wire import AnthropicMessages
@@ -18,6 +18,7 @@ from graphloop.providers.google.wire import GoogleGemini
 from graphloop.providers.http import Endpoint, HttpProvider
 from graphloop.providers.openai_chat.wire import OpenAIChat
 from graphloop.providers.openai_responses.wire import OpenAIResponses
+from graphloop.stores import MemoryStore
 from graphloop.values import TextPart
 from tests.google_talk import GOOGLE
 from tests.google_talk import ITEMS as PARTS
@@ -135,6 +136,26 @@ async def test_a_run_survives_media_of_a_tool_that_its_model_cannot_take(
     warnings = [one for one in result.warnings if "made.bin" in one]
     assert all(f"the wire {wire!r}" in one and "Fix: " in one for one in warnings)
     assert warnings
+    assert result.text
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_a_run_survives_media_of_its_caller_that_its_model_cannot_take(wire: str) -> None:
+    """`resume` journals the result of a tool that the caller runs."""
+    form, recorded = WIRES[wire]
+    weather = Tool(name="get_weather", description="Weather.", parameters={"type": "object"})
+    answers = [Answer([recorded["tools"]]), Answer([recorded["text"]])]
+    async with WireServer(answers) as server:
+        agent = Agent(
+            HttpProvider(form, Endpoint(server.url, "k")), tools=[weather], store=MemoryStore()
+        )
+        asked = await agent.generate("What is the weather?")
+        given = {one.key: [TextPart("See."), UNFIT[wire]] for one in asked.pending}
+        result = await agent.resume(asked.run_id, tool_results=given)
+        await agent.aclose()
+
+    assert b"[left out: " in server.requests[1].body
+    assert any("made.bin" in one for one in result.warnings)
     assert result.text
 
 

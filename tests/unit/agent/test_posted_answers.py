@@ -6,12 +6,14 @@ import pytest
 
 from graphloop import Approval, Tool, approve, decline
 from graphloop.agent.answers import Answers
+from graphloop.driver import Ports
 from graphloop.effects import AskHuman, CallTool, Effect
 from graphloop.errors import ConfigError, StoreError
 from graphloop.events import Decided, Event
 from graphloop.policy.approvals import issue
 from graphloop.questions.pending import capability_of
 from graphloop.run import Run, evolve
+from graphloop.stores import MemoryStore
 from graphloop.tools.outcome import ToolOutcome, ToolReturn
 from graphloop.tools.toolbox import Toolbox
 from graphloop.values import TextPart, ToolCall
@@ -46,7 +48,10 @@ def events(
     answers: Answers, run: Run[None] | None = None, secret: bytes | None = None
 ) -> list[Event]:
     """Return the answers as events, at second 9."""
-    return list(answers.events(run or waiting(), TOOLBOX, secret, lambda: 9.0))
+    ports = Ports[None](
+        store=MemoryStore(), models={}, toolbox=TOOLBOX, secret=secret, clock=lambda: 9.0
+    )
+    return list(answers.events(run or waiting(), TOOLBOX, ports))
 
 
 def test_an_edit_of_a_call_that_may_have_run_never_runs() -> None:
