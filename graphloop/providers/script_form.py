@@ -165,7 +165,8 @@ def _make_ready(entry: _Entry, place: str, model: str) -> ReadyReply:
     text = "".join(pieces)
     if entry.text not in {"", text}:
         raise ScriptError(
-            f"{place}: expected deltas that make up the text {entry.text!r}, found {text!r}. "
+            f"{place}: expected deltas that make up the text {entry.text!r:.{SHOWN_CHARS}}, found "
+            f"{text!r:.{SHOWN_CHARS}}. "
             "Fix: leave one of the two out."
         )
     message = AssistantMessage(
