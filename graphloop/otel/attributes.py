@@ -47,6 +47,7 @@ PROVIDERS: Final[Mapping[str, str]] = {
     "mistral": "mistral_ai",
     "openai-responses": "openai",
     "xai": "x_ai",
+    "xai-responses": "x_ai",
 }
 """Names of providers in the conventions that differ from those of model labels."""
 

@@ -228,6 +228,13 @@ SERVICES: Final[dict[str, Service]] = {
     ),
     "together": _compatible_service("https://api.together.ai/v1", "TOGETHER_API_KEY", "together"),
     "xai": _compatible_service("https://api.x.ai/v1", "XAI_API_KEY", "x-ai", keeps_output=True),
+    # Grok's reasoning and new models come here first; xAI calls chat completions deprecated.
+    "xai-responses": Service(
+        wire=OPENAI_RESPONSES,
+        base_url="https://api.x.ai/v1",
+        key_variable="XAI_API_KEY",
+        prices="x-ai",
+    ),
     "llamacpp": _local_service("LLAMACPP", 8080),
     "lmstudio": _local_service("LMSTUDIO", 1234),
     "ollama": _local_service("OLLAMA", 11434),

@@ -237,6 +237,7 @@ RECORDED: Mapping[str, Recorded] = {
         Usage(5, 2, reasoning_tokens=1),
         reasoning="Greet.",
     ),
+    "xai-responses": Recorded(RESPONSES, Usage(5, 2), field="max_output_tokens"),
     "llamacpp": Recorded(
         (
             ":",

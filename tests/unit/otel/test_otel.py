@@ -514,6 +514,7 @@ def test_values_are_those_of_the_conventions() -> None:
         "openai": "openai",
         "openai-responses": "openai",
         "xai": "x_ai",
+        "xai-responses": "x_ai",
     }
     assert {*named.values()} <= known
     assert named == {name: provider_of(f"{name}:some-model") for name in named}
