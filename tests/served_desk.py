@@ -63,7 +63,7 @@ def agents(folder: Path) -> dict[str, Agent]:
     async def paint(context: ToolContext) -> str:
         """Paint in a colour that a person names."""
         if context.answer is None:
-            raise ToolAsks("Which colour?", IN_COLOUR, "")
+            raise ToolAsks("Which colour?\nAny will do.", IN_COLOUR, "")
         return f"painted {context.answer.content}"
 
     pays = ScriptedModel([PAYS, "Paid."], restart=True)
