@@ -108,6 +108,7 @@ def text_argument(arguments: Mapping[str, object], name: str) -> str:
     value = arguments.get(name)
     if not isinstance(value, str) or not value.strip() or len(arguments) > 1:
         raise RequestRefused(
-            f"expected one argument, the text `{name}`, found {sorted(arguments)}."
+            f"`{name}`: expected this argument alone, a text with words, found {arguments!r:.200}. "
+            "Fix: give it."
         )
     return value
