@@ -21,7 +21,7 @@ from a2a.types import Part, Task, TaskState
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..effects import IN_WORDS, ToolAnswer
+from ..effects import IN_WORDS, NO_ANSWER, ToolAnswer
 from ..tools import ToolAsks, kept
 from .link import asked_id
 
@@ -38,8 +38,6 @@ DECISION: Final = json.dumps(
         },
     }
 )
-NO_ANSWER: Final = '{"type":"object","properties":{}}'
-"""The JSON Schema text of an answer without words: the person has done it, or has not."""
 
 
 class TaskKept(Struct, frozen=True, omit_defaults=True):
