@@ -21,6 +21,7 @@ from .values import Message, ModelRequest, Reply, SystemMessage, ToolCall, UserM
 
 __all__ = [
     "IN_WORDS",
+    "NO_ANSWER",
     "REQUESTS",
     "AskAgent",
     "AskHuman",
@@ -49,6 +50,8 @@ IN_WORDS: Final = (
     '"question":{"type":"string"}},"required":["answer"],"type":"object"}'
 )
 """The JSON Schema text of a person's answer in words; the answer may repeat the question."""
+NO_ANSWER: Final = '{"type":"object","properties":{}}'
+"""The JSON Schema text of an answer without words: the person has done it, or has not."""
 
 
 @final

@@ -41,7 +41,7 @@ def told_by_tool(request: ModelRequest) -> str:
 
 
 def agents(folder: Path) -> dict[str, Agent]:
-    """Return agents that pay after an approval, wait, paint after a question, and break."""
+    """Return agents that pay after an approval, wait, and paint after a question."""
 
     @tool(needs_approval=True)
     async def pay(amount: int) -> str:
@@ -62,7 +62,7 @@ def agents(folder: Path) -> dict[str, Agent]:
     async def paint(context: ToolContext) -> str:
         """Paint in a colour that a person names."""
         if context.answer is None:
-            raise ToolAsks("Which colour?", IN_COLOUR, "")
+            raise ToolAsks("Which colour?\nAny will do.", IN_COLOUR, "")
         return f"painted {context.answer.content}"
 
     pays = ScriptedModel([PAYS, "Paid."], restart=True)
@@ -75,7 +75,6 @@ def agents(folder: Path) -> dict[str, Agent]:
             ScriptedModel([{"calls": [{"name": "paint"}]}, told_by_tool], restart=True),
             tools=[paint],
         ),
-        "broken": Agent(ScriptedModel([]), name="broken"),
     }
 
 

@@ -10,12 +10,18 @@ import json
 from typing import Final, cast
 
 import msgspec
-from a2a.helpers import get_data_parts, get_message_text, new_data_part, new_text_part
+from a2a.helpers import (
+    get_data_parts,
+    get_message_text,
+    get_text_parts,
+    new_data_part,
+    new_text_part,
+)
 from a2a.types import Part, Task, TaskState
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..effects import IN_WORDS, ToolAnswer
+from ..effects import IN_WORDS, NO_ANSWER, ToolAnswer
 from ..tools import ToolAsks, kept
 from .link import asked_id
 
@@ -32,8 +38,6 @@ DECISION: Final = json.dumps(
         },
     }
 )
-NO_ANSWER: Final = '{"type":"object","properties":{}}'
-"""The JSON Schema text of an answer without words: the person has done it, or has not."""
 
 
 class TaskKept(Struct, frozen=True, omit_defaults=True):
@@ -82,7 +86,7 @@ def asked_by(name: str, task: Task) -> ToolAsks:
         return ToolAsks(text, NO_ANSWER, _waiting_text(waiting))
     questions, forms = _approval_questions(task)
     if questions:
-        told = words.splitlines()[: -len(questions)]  # Why the last answer did not fit.
+        told = get_text_parts(said.parts)[:-1]  # Why the last answer did not fit.
         return _next_question(name, replace(waiting, remaining=questions, forms=forms), *told)
     return ToolAsks(f"{name} asks: {words}", IN_WORDS, _waiting_text(waiting))
 
@@ -131,12 +135,12 @@ def _approval_questions(task: Task) -> tuple[dict[str, str], dict[str, str]]:
             if not isinstance(one, dict):
                 continue
             said = cast("dict[str, object]", one)
-            key, tool, arguments = said.get("key"), said.get("tool"), said.get("arguments")
+            key, takes = said.get("key"), said.get("takes")
             if isinstance(key, str) and key:
-                found[key] = f"Run {tool} with {arguments}?"
-                takes = said.get("takes")
+                usual = f"Run {said.get('tool')} with {said.get('arguments')}?"
+                found[key] = str(said.get("question", usual))
                 if isinstance(takes, str) and _is_schema(takes):
-                    found[key], forms[key] = f"{tool} asks: {arguments}", takes
+                    forms[key] = takes
     return found, forms
 
 

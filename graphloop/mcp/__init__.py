@@ -3,7 +3,8 @@
 Owns `stdio` and `http`, which describe a server, and `Server`, which makes graphloop tools of the
 server's tools. A connection needs the extra `mcp`; pinned definitions need no connection.
 Refuses a call of a tool whose definition has changed since the model read it.
-Start with `server.py`; `connection.py` has the life of a connection.
+Start with `server.py`. A call goes from `remote.py` by `server.py` and `connections.py` to
+`connection.py`, which has the life of a connection.
 """
 
 from typing import TYPE_CHECKING

@@ -118,8 +118,8 @@ class Connection:
         return not self._stopped.is_set() and not self._owner.done()
 
     @property
-    def held(self) -> str:
-        """The name of the question that the server waits for; empty while it waits for none."""
+    def held_token(self) -> str:
+        """The token of the call that the server holds open for an answer; empty for none."""
         return "" if self._live is None else self._live.token
 
     def is_held_by(self, context: ToolContext) -> bool:
@@ -221,15 +221,15 @@ class Connection:
         Raises:
             ConfigError: the server refuses, such as for an unknown address.
         """
-        return parts_of_resource(await self._ask_typed(lambda client: client.read_resource(uri)))
+        return parts_of_resource(await self._ask_material(lambda client: client.read_resource(uri)))
 
     async def prompt(self, name: str, arguments: dict[str, str]) -> tuple[Message, ...]:
         """Return the messages of a prompt; `ConfigError` as for `read`."""
         return messages_of_prompt(
-            await self._ask_typed(lambda client: client.get_prompt(name, arguments))
+            await self._ask_material(lambda client: client.get_prompt(name, arguments))
         )
 
-    async def _ask_typed(self, ask: Callable[[Client], Awaitable[T]]) -> T:
+    async def _ask_material(self, ask: Callable[[Client], Awaitable[T]]) -> T:
         try:
             return await self.request(ask)
         except REFUSALS as error:
@@ -384,7 +384,7 @@ class Connection:
             self._news.set()  # The session waits for this function.
 
     async def _tell_changes(self) -> None:
-        """Look at the tools after news of a change; much news is told once."""
+        """Look at the tools after news of a change, at most once in `NEWS_PAUSE_S`."""
         while True:  # The end of the connection cancels it.
             await self._news.wait()
             self._news.clear()

@@ -86,7 +86,7 @@ class Connections:
     def holding(self, token: str) -> Connection | None:
         """Return the connection of the call that waits for this answer; None if it is over."""
         known = self._known.get(asyncio.get_running_loop(), [])
-        return next((each for each in known if each.held == token), None)
+        return next((each for each in known if each.held_token == token), None)
 
     def held_by(self, context: ToolContext) -> Connection | None:
         """Return the connection of a call that waits for an answer; None if it does not."""
@@ -96,7 +96,7 @@ class Connections:
     def let_go(self, connection: Connection) -> None:
         """Close a connection that no call holds any longer, if other calls have a newer one."""
         known = self._known.get(asyncio.get_running_loop(), [])
-        if not connection.held and any(each is connection for each in known[:-1]):
+        if not connection.held_token and any(each is connection for each in known[:-1]):
             connection.stop()
 
     async def aclose(self) -> None:
@@ -106,12 +106,12 @@ class Connections:
 
     async def _open(self, timeout_s: float | None) -> Connection:
         """Return an open connection of the running event loop that no question holds."""
-        connect, inputs = await _needing_the_sdk()
+        connect, inputs = await _import_classes()
         known = self._known.setdefault(asyncio.get_running_loop(), [])
-        known[:] = [connection for connection in known if not connection.is_closed]
-        free = [connection for connection in known if connection.is_usable and not connection.held]
+        known[:] = [each for each in known if not each.is_closed]
+        free = [each for each in known if each.is_usable and not each.held_token]
         if not free:
-            held = [connection for connection in known if connection.held]
+            held = [each for each in known if each.held_token]
             for oldest in held[: max(0, len(held) - HELD_MAX + 1)]:
                 oldest.stop()
             mode, ask = self._options.get("mode", "auto"), self._options.get("ask", False)
@@ -122,7 +122,7 @@ class Connections:
         return free[-1]
 
 
-async def _needing_the_sdk() -> tuple[type[Connection], type[Inputs]]:
+async def _import_classes() -> tuple[type[Connection], type[Inputs]]:
     """Return the classes that need the SDK, whose import takes seconds: in a thread."""
     try:
         # Another task may be importing the module, which then is there without the class.

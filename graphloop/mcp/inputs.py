@@ -1,6 +1,6 @@
-"""Inputs: what servers may ask this client for: a person's answer, or a reply of a model.
+"""Inputs: what a server may ask for: a person's answer, a model's reply, and its folders.
 
-And the folders it may work in. All are off by default, and a server is told so.
+All three are off by default, and the server is told so.
 """
 
 from __future__ import annotations

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Final, TypeAlias, cast
+from typing import TypeAlias, cast
 
 import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..effects import ToolAnswer
+from ..effects import NO_ANSWER, ToolAnswer
 from ..errors import ToolError
 from ..tools import ToolAsks
 
@@ -32,9 +32,6 @@ __all__ = [
 ]
 
 Json: TypeAlias = dict[str, object]
-
-NO_ANSWER: Final = '{"type":"object","properties":{}}'
-"""The JSON Schema text of an answer without words: the person has opened a page, or has not."""
 
 
 class HeldCall(Struct, frozen=True, tag="held"):

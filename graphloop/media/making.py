@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from ..errors import ConfigError
-from .part import FileId, Inline, MediaPart, MediaSource, Url
+from .part import KINDS, FileId, Inline, MediaPart, MediaSource, Url
 
 __all__ = ["MediaInput", "audio", "file", "image", "received", "video"]
 
@@ -211,7 +211,7 @@ def _check_media(source: MediaSource, media_type: str, kind: str) -> None:
         )
     own = media_type.partition("/")[0]
     if kind and own != kind:
-        fix = own if own in ("image", "audio", "video") else "file"
+        fix = own if own in KINDS else "file"
         raise ConfigError(
             f"`source`: expected media of type {kind}/…, found {media_type!r}. Fix: use {fix}(…)."
         )

@@ -12,7 +12,7 @@ from typing import ClassVar, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-__all__ = ["FileId", "Inline", "MediaPart", "MediaSource", "Url"]
+__all__ = ["KINDS", "FileId", "Inline", "MediaPart", "MediaSource", "Url"]
 
 
 class Inline(Struct, frozen=True, tag_field="type", tag="inline", gc=False):

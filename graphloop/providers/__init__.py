@@ -3,6 +3,7 @@
 A wire format (wire) is an encoder for requests and a decoder for streamed replies. A stream that
 ends early raises an error and never counts as a reply.
 Start with `base.py`; `services.py` lists the services, and `registry.py` resolves a name.
+`http.py` makes the attempts of a model call; `exchange.py` is one attempt.
 """
 
 from typing import TYPE_CHECKING

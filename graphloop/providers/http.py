@@ -23,7 +23,7 @@ import httpx
 
 from ..errors import ProviderError, RateLimited
 from ..values import ModelRequest, Reply, ToolSpec, Usage, evolve
-from .base import Decoder, Live, Restarted, ServerEvent, StreamItem, UsageSoFar, Waiting, Wire
+from .base import Decoder, Restarted, ServerEvent, StreamItem, UsageSoFar, Waiting, Wire
 from .encoder import PrefixEncoder, of_service
 from .endpoint import Endpoint
 from .exchange import HttpExchange
@@ -227,23 +227,16 @@ class HttpSession:
         try:
             while True:  # `Retries.attempts_max` and `Timeouts.total_s` bound this loop.
                 try:
-                    async with aclosing(attempts.entering()) as entering:
-                        async for told in entering:
+                    async with aclosing(attempts.starting()) as starting:
+                        async for told in starting:
                             yield told
-                    exchange = await attempts.open()
-                    while not await exchange.begin():
-                        yield attempts.counted(UsageSoFar(exchange.spent))
+                    exchange = attempts.exchange
                     decoder, early = exchange.decoder, map(attempts.counted, exchange.items)
-                    items: Iterable[StreamItem] | None = chain(
-                        early, attempts.decoded(decoder, exchange.events)
-                    )
-                    while items is not None:
-                        for item in items:
+                    for item in chain(early, attempts.decoded(decoder, exchange.events)):
+                        yield item
+                    while not (decoder.complete or exchange.ended):
+                        for item in attempts.decoded(decoder, await exchange.receive()):
                             yield item
-                        ended = decoder.complete or exchange.ended
-                        items = (
-                            None if ended else attempts.decoded(decoder, await exchange.receive())
-                        )
                     reply = of_service(decoder.reply(), self._service)
                     await exchange.drain()
                     yield attempts.counted(reply)
@@ -275,6 +268,12 @@ class _Attempts:
         self._keys: set[str] = set()
 
     @property
+    def exchange(self) -> HttpExchange:
+        """The exchange of the current attempt, which `starting` opens."""
+        assert self._exchange is not None, "the attempt has started"
+        return self._exchange
+
+    @property
     def content_started(self) -> bool:
         """Whether the current attempt has delivered content."""
         return self._exchange is not None and self._exchange.decoder.content_started
@@ -285,10 +284,13 @@ class _Attempts:
         exchange = self._exchange
         return exchange is not None and self.content_started and exchange.spent == Usage()
 
-    async def entering(self) -> AsyncGenerator[Live, None]:
-        """Yield what listeners see before the next attempt: waits, and a restart.
+    async def starting(self) -> AsyncGenerator[StreamItem, None]:
+        """Begin the next attempt; yield what comes before its content: waits, a restart, usage.
 
         The total time limit begins when the first attempt may begin.
+
+        Raises:
+            ProviderError: the server refused the request, or could not be reached.
         """
         if (wait_s := self._refused_s) is not None:
             self._refused_s = None
@@ -309,20 +311,13 @@ class _Attempts:
             if comes_whole(provider.wire):  # The first content comes with the last.
                 limits = replace(limits, first_content_s=0.0)
             self._watch = Watch(asyncio.get_running_loop(), limits)
-
-    async def open(self) -> HttpExchange:
-        """Send the request once more; return the exchange when the server has accepted it.
-
-        Raises:
-            ProviderError: the server refused the request, or could not be reached.
-        """
-        assert self._watch is not None, "the attempt has been entered"
         self._count += 1
-        self._exchange = HttpExchange(self._provider.wire, self._watch)
-        await self._provider.post(self._exchange, self._body, self._ask_key)
-        if self._provider.gate is not None:
-            self._provider.gate.accepted(self)
-        return self._exchange
+        self._exchange = exchange = HttpExchange(provider.wire, self._watch)
+        await provider.post(exchange, self._body, self._ask_key)
+        if provider.gate is not None:
+            provider.gate.accepted(self)
+        while not await exchange.begin():
+            yield self.counted(UsageSoFar(exchange.spent))
 
     async def _ask_key(self) -> str:
         key = await self._provider.endpoint.ask_key()

@@ -128,18 +128,18 @@ class PaceGate:
             now = asyncio.get_running_loop().time()
             self._closed_until = max(self._closed_until, now + seconds)
             self._is_tried = False
-            self._tries_no_more(call)
+            self._end_trial(call)
 
     def leave(self, call: object, tokens: int) -> None:
         """Record that a request has ended, and how many tokens it has used."""
         with self._lock:
             self._open -= 1
-            self._tries_no_more(call)
+            self._end_trial(call)
             if tokens and self.limits.tokens_per_minute is not None:
                 self._tokens.append((asyncio.get_running_loop().time(), tokens))
             self._wake()
 
-    def _tries_no_more(self, call: object) -> None:
+    def _end_trial(self, call: object) -> None:
         if self._trying is call:
             self._trying = None
 
@@ -149,7 +149,7 @@ class PaceGate:
         """Enter, or return why not and a future that is done when this may have changed."""
         with self._lock:
             now = loop.time()
-            wait = self._wait(now)
+            wait = self._wait_at(now)
             if wait is None:
                 self._open += 1
                 self._trying = None if self._is_tried else call
@@ -161,7 +161,7 @@ class PaceGate:
             self._waiting.append(changed)
             return wait, changed
 
-    def _wait(self, now: float) -> _Wait | None:
+    def _wait_at(self, now: float) -> _Wait | None:
         limits, requests, tokens = self.limits, self._requests, self._tokens
         if now < self._closed_until:
             return _Wait("rate_limited", self._closed_until - now)
@@ -185,9 +185,9 @@ class PaceGate:
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             with suppress(RuntimeError):  # Its event loop has ended.
-                one.get_loop().call_soon_threadsafe(_done, one)
+                one.get_loop().call_soon_threadsafe(_set_done, one)
 
 
-def _done(changed: asyncio.Future[None]) -> None:
+def _set_done(changed: asyncio.Future[None]) -> None:
     if not changed.done():
         changed.set_result(None)

@@ -3,7 +3,7 @@
 Owns `McpServer`, which makes each agent a tool of an MCP server, and `a2a_app`, which serves an
 agent to other agents. They need the extras `mcp` and `a2a`.
 Refuses answers that do not belong to the caller's own parked run (docs/threat-model.md).
-Start with `mcp.py`; `caller_binding.py` binds runs and answers to their callers.
+Start with `mcp.py`. A file's name begins with its protocol; the other two are for both protocols.
 """
 
 from typing import TYPE_CHECKING

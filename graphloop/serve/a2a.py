@@ -88,10 +88,11 @@ def a2a_app(  # noqa: PLR0913 - the options of a server
 
     The card is at `/.well-known/agent-card.json`: the agent's name, its tools as skills, and the
     revision of its code as version. JSON-RPC is at `/`. An approval makes its task
-    INPUT_REQUIRED, with a data part `{"approvals": [{"key", "tool", "arguments"}]}`. The next
-    message of the task has a data part `{key: {"approved": true, "edit": "JSON text", "reason":
-    "…"}}`; all but a clear yes denies the call. A task that is over or waits is answered from the
-    store, also in a later process with the same secret. A body above 4 MiB is refused (413).
+    INPUT_REQUIRED, with a data part `{"approvals": [{"key", "tool", "arguments", "question"}]}`.
+    The next message of the task has a data part `{key: {"approved": true, "edit": "JSON text",
+    "reason": "…"}}`; all but a clear yes denies the call. A task that is over or waits is answered
+    from the store, also in a later process with the same secret. A body above 4 MiB is refused
+    (413).
 
     Args:
         agent: the agent.

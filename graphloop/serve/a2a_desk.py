@@ -312,18 +312,18 @@ def _asking_message(
 
 def _question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
     """Return the parts that ask for approvals; calls of other kinds wait for the operator."""
-    words = [problem] if problem else []
+    words: list[str] = []
     approvals: list[dict[str, str]] = []
     for one in asked:
         if one.kind == "approval":
             words.append(question_about(one))
-            takes = {"takes": one.parameters} if one.in_words else {}
-            approvals.append(
-                {"key": one.key, "tool": one.name, "arguments": one.arguments, **takes}
-            )
+            told = {"question": words[-1], **({"takes": one.parameters} if one.in_words else {})}
+            approvals.append({"key": one.key, "tool": one.name, "arguments": one.arguments, **told})
         else:
             words.append(f"{one.name} ({one.key}) waits for a result on the server.")
-    return [new_text_part("\n".join(words)), new_data_part({"approvals": approvals})]
+    texts = [problem] if problem else []
+    texts.append("\n".join(words))
+    return [*map(new_text_part, texts), new_data_part({"approvals": approvals})]
 
 
 def _prompt_in(message: Message) -> str | list[TextPart | MediaPart]:

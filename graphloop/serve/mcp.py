@@ -33,6 +33,7 @@ from ..questions import Pending
 from ..stores import Catalog, MemoryStore
 from ..tools import legal_name
 from .caller_binding import CallerClaims
+from .mcp_forms import Context, approval_of, elicited, form_of
 from .mcp_listening import closing_app, serve_http, serve_stdio
 from .mcp_tools import (
     RUN_STATUS,
@@ -44,7 +45,6 @@ from .mcp_tools import (
     tool_result,
     tools_of_agents,
 )
-from .questions import Context, approval_of, elicited, form_of, request_headers
 from .served import RequestRefused, by_authorization, ended_result, served_store
 
 __all__ = ["McpServer"]
@@ -180,7 +180,7 @@ class McpServer:
         return types.ListToolsResult(tools=self._tools)
 
     async def _call(self, context: Context, params: types.CallToolRequestParams) -> ToolAnswer:
-        """Answer `tools/call`; what the caller did wrong, or may not do, is an error result."""
+        """Answer `tools/call`; a refused request and a failed run are error results."""
         try:
             return await self._answer_request(context, params)
         except RequestRefused as error:
@@ -194,7 +194,8 @@ class McpServer:
         self, context: Context, params: types.CallToolRequestParams
     ) -> ToolAnswer:
         arguments = params.arguments or {}
-        request = _Request(context, self._caller(request_headers(context)), params.name)
+        headers: Mapping[str, str] = getattr(context.request, "headers", {})  # None over stdio.
+        request = _Request(context, self._caller(headers), params.name)
         if params.name == STATUS:
             return await self._status_result(request.caller, text_argument(arguments, "run_id"))
         agent = self._agents.get(params.name)
@@ -265,7 +266,7 @@ class McpServer:
             raise
 
     def _how_to_answer(self, run_id: str, asked: Sequence[Pending]) -> str:
-        """Return what a client reads that cannot be asked itself."""
+        """Return the error for a client that cannot ask its user: how an operator answers."""
         names = ", ".join(f"{one.name} ({one.key})" for one in asked)
         if isinstance(self._store, MemoryStore):
             fix = "a client with elicitation; or a server with a store, for `graphloop approve`"

@@ -26,13 +26,13 @@ ToolAnswer: TypeAlias = types.CallToolResult | types.InputRequiredResult
 
 STATUS: Final = "run_status"
 """The tool that tells how a run stands."""
-ASKS: Final[dict[str, Any]] = {
+AGENT_INPUT: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {"prompt": {"type": "string", "description": "The task, in words."}},
     "required": ["prompt"],
     "additionalProperties": False,
 }
-ENDED: Final[dict[str, Any]] = {
+AGENT_OUTPUT: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "text": {"type": "string"},
@@ -41,13 +41,13 @@ ENDED: Final[dict[str, Any]] = {
     },
     "required": ["text", "end_reason", "run_id"],
 }
-OF_RUN: Final[dict[str, Any]] = {
+STATUS_INPUT: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {"run_id": {"type": "string"}},
     "required": ["run_id"],
     "additionalProperties": False,
 }
-STANDS: Final[dict[str, Any]] = {
+STATUS_OUTPUT: Final[dict[str, Any]] = {
     "type": "object",
     "properties": {
         "run_id": {"type": "string"},
@@ -61,8 +61,8 @@ STANDS: Final[dict[str, Any]] = {
 RUN_STATUS: Final = types.Tool(
     name=STATUS,
     description="Tell whether a run is over, its answer, and what it waits for.",
-    input_schema=OF_RUN,
-    output_schema=STANDS,
+    input_schema=STATUS_INPUT,
+    output_schema=STATUS_OUTPUT,
     annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
 )
 
@@ -71,7 +71,9 @@ def tools_of_agents(agents: Iterable[str], descriptions: Mapping[str, str]) -> I
     """Yield the tool of each agent, by its name."""
     for name in agents:
         text = descriptions.get(name, f"Ask the agent {name!r} to do a task.")
-        yield types.Tool(name=name, description=text, input_schema=ASKS, output_schema=ENDED)
+        yield types.Tool(
+            name=name, description=text, input_schema=AGENT_INPUT, output_schema=AGENT_OUTPUT
+        )
 
 
 def end_result(result: RunResult[Any]) -> types.CallToolResult:
@@ -106,6 +108,7 @@ def text_argument(arguments: Mapping[str, object], name: str) -> str:
     value = arguments.get(name)
     if not isinstance(value, str) or not value.strip() or len(arguments) > 1:
         raise RequestRefused(
-            f"expected one argument, the text `{name}`, found {sorted(arguments)}."
+            f"`{name}`: expected this argument alone, a text with words, found {arguments!r:.200}. "
+            "Fix: give it."
         )
     return value

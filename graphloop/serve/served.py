@@ -79,7 +79,7 @@ async def ended_result(
 
 
 def question_about(asked: Pending) -> str:
-    """Return the question about a call, or of a call or a node, in words."""
+    """Return the words that ask a client about a call, or that a tool or a node asks."""
     asker = f"{asked.name} of {asked.server}" if asked.server else asked.name
     if asked.in_words:
         return f"{asker} asks: {json.loads(asked.arguments)['question']}"

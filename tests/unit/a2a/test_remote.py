@@ -328,7 +328,7 @@ async def test_an_edit_that_does_not_fit_our_own_server_is_asked_again(tmp_path:
 
 
 async def test_a_question_of_our_own_server_has_its_own_form(tmp_path: Path) -> None:
-    """The question of a tool passes through two agents, and its answer back."""
+    """The question of a tool passes through two agents, word for word, and its answer back."""
     store = str(tmp_path / "caller.db")
     with started(tmp_path, "a2a", "painter") as url:
         parked = await caller(store, url, "Paint.").generate("Go on.", run_id="r")
@@ -336,8 +336,7 @@ async def test_a_question_of_our_own_server_has_its_own_form(tmp_path: Path) -> 
         red = {pending.key: approve(edit={"colour": "red"})}
         done = await caller(store, url).resume("r", approvals=red)
 
-    assert "paint asks:" in words(pending)
-    assert "Which colour?" in words(pending)
+    assert words(pending) == "clerk asks: paint asks: Which colour?\nAny will do."
     assert pending.parameters == IN_COLOUR
     assert contents(done) == ['painted {"colour":"red"}']
 

@@ -456,16 +456,6 @@ async def test_the_end_of_the_server_ends_its_runs(tmp_path: Path) -> None:
     assert await Served(tmp_path, url).statuses() == {task.id: "cancelled"}
 
 
-async def test_an_error_tells_only_its_type(tmp_path: Path) -> None:
-    """What a provider or a tool says may be for the operator only."""
-    with started(tmp_path, "a2a", "broken") as url:
-        async with Served(tmp_path, url).client() as client:
-            task = await sent(client, new_text_part("Go."))
-
-    assert task.status.state == TaskState.TASK_STATE_FAILED
-    assert get_message_text(task.status.message) == "run failed: ScriptExhausted."
-
-
 async def test_a_foreign_host_is_refused(desk: Served) -> None:
     """A web page must not reach a server on this machine by a name of its own."""
     async with httpx.AsyncClient() as client:
@@ -503,16 +493,20 @@ async def test_an_agent_with_functions_of_its_own_is_served() -> None:
     assert card["version"] == agent.revision
 
 
-async def test_errors_of_the_users_functions_tell_only_their_type() -> None:
-    """Over no socket: the functions belong to the process."""
+async def test_an_error_tells_only_its_type() -> None:
+    """What a provider or a function says may be for the operator only."""
 
     def fails(_: object) -> str:
         raise LookupError("the password is 1234")
 
-    agent = Agent(ScriptedModel(["Hello."]), deps_type=str)
+    agent = Agent(ScriptedModel([]), deps_type=str)
     url = "http://127.0.0.1:8700/"
     said: list[str] = []
-    for app in (a2a_app(agent, url, caller=fails), a2a_app(agent, url, deps=fails)):
+    for app in (
+        a2a_app(agent, url, caller=fails),
+        a2a_app(agent, url, deps=fails),
+        a2a_app(agent, url, deps=str),
+    ):
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url=url) as http:
             client = await create_client(url, ClientConfig(streaming=False, httpx_client=http))
@@ -523,7 +517,11 @@ async def test_errors_of_the_users_functions_tell_only_their_type() -> None:
             else:
                 said.append(get_message_text(task.status.message))
 
-    assert said == ["LookupError", "run failed: LookupError."]
+    assert said == [
+        "LookupError",
+        "run failed: LookupError.",
+        "run failed: ScriptExhausted.",
+    ]
 
 
 def test_a_missing_extra_is_named() -> None:

@@ -275,6 +275,7 @@ async def test_arguments_that_do_not_fit_start_no_run(
 
     assert result.is_error
     assert "`prompt`" in said(result)
+    assert f"found {arguments}" in said(result)
 
 
 def test_two_agents_need_two_names() -> None:

@@ -1,4 +1,4 @@
-"""Questions: the approvals that a served run waits for, as forms of an MCP client's user.
+"""MCP forms: the questions of a served run, as forms that an MCP client shows its user.
 
 MCP calls the exchange elicitation: https://modelcontextprotocol.io/specification/2026-07-28/client/elicitation.
 A form has plain fields only, so edited arguments travel as JSON text.
@@ -7,7 +7,7 @@ A form has plain fields only, so edited arguments travel as JSON text.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final, TypeAlias, cast
 
 import mcp_types as types
@@ -18,7 +18,7 @@ from ..policy import Approval, decline
 from ..questions import Pending
 from .served import RequestRefused, decision_of, question_about
 
-__all__ = ["Context", "approval_of", "elicited", "form_of", "request_headers"]
+__all__ = ["Context", "approval_of", "elicited", "form_of"]
 
 Context: TypeAlias = ServerRequestContext[dict[str, Any], Any]
 
@@ -125,11 +125,3 @@ def approval_of(asked: Pending, answer: object) -> Approval:
         said = content.get(NESTED) if nested else json.dumps(content, ensure_ascii=False)
         return decision_of(asked, True, None, said)  # noqa: FBT003 - `yes` is what a client said
     return decision_of(asked, content.get("approve"), content.get("reason"), content.get("edit"))
-
-
-def request_headers(context: Context) -> Mapping[str, str]:
-    """Return the headers of an HTTP request, by which `caller` tells clients apart.
-
-    There are none over stdio.
-    """
-    return cast("Mapping[str, str]", getattr(context.request, "headers", {}))
