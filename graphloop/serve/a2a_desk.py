@@ -39,7 +39,14 @@ from ..questions import Pending
 from ..run import EndReason
 from ..stores import Catalog, Store
 from ..values import TextPart
-from .served import WHOLE, RequestRefused, decision_of, ended_result, question_about
+from .served import (
+    WHOLE,
+    RequestRefused,
+    decision_of,
+    ended_result,
+    question_about,
+    question_in,
+)
 
 __all__ = ["ANSWER", "Desk"]
 
@@ -290,7 +297,7 @@ def _question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
     for one in asked:
         if one.kind == "approval":
             words.append(question_about(one))
-            takes = {"takes": one.parameters} if one.in_words else {}
+            takes = {} if question_in(one) is None else {"takes": one.parameters}
             approvals.append(
                 {"key": one.key, "tool": one.name, "arguments": one.arguments, **takes}
             )
@@ -330,7 +337,7 @@ def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Appro
             said = cast("dict[str, object]", answer)
             yes, reason, edit = said.get("approved"), said.get("reason"), said.get("edit")
             answers[one.key] = decision_of(one, yes, reason, edit)
-        elif one.parameters == IN_WORDS and one.in_words and not given:
+        elif one.parameters == IN_WORDS and question_in(one) is not None and not given:
             said_so = json.dumps({"answer": words}, ensure_ascii=False)
             answers[one.key] = decision_of(one, yes=bool(text), reason=None, edit=said_so)
         else:
