@@ -65,6 +65,8 @@ LOG: Final = logging.getLogger("graphloop")
 UNDER_WAY: Final = {TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING}
 TASKS_MAX: Final = 1_000
 """The most tasks at rest that memory has: those that are over, and those that wait for answers."""
+TASKS_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The most bytes of these tasks, beside the latest: each may have pictures and files."""
 IDLE_S: Final = 60.0
 """The seconds after which a task that waits for answers has no queues in memory."""
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -205,23 +207,26 @@ class _Tasks(InMemoryTaskStore):
     def __init__(self, desk: Desk, claims: CallerClaims) -> None:
         super().__init__()
         self._desk, self._claims = desk, claims
-        self._at_rest: dict[str, ServerCallContext] = {}
+        self._at_rest: dict[str, tuple[ServerCallContext, int]] = {}
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Save a task, with its answer as one part: readers put a line break between parts."""
+        """Save a task, with its text as one part: readers put a line break between parts."""
         for artifact in task.artifacts:
             text = "".join([part.text for part in artifact.parts])
-            artifact.CopyFrom(
-                Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(text)])
-            )
+            media = [part for part in artifact.parts if not part.HasField("text")]
+            parts = [*([new_text_part(text)] if text else []), *media]
+            artifact.CopyFrom(Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts))
         await super().save(task, context)
         self._desk.unsaved.discard(task.id)
         self._at_rest.pop(task.id, None)
         if task.status.state not in UNDER_WAY:
-            self._at_rest[task.id] = context
-        while len(self._at_rest) > TASKS_MAX:
-            oldest = next(iter(self._at_rest))
-            await super().delete(oldest, self._at_rest.pop(oldest))
+            size = sum(known for _, known in self._at_rest.values())
+            while self._at_rest and (len(self._at_rest) >= TASKS_MAX or size > TASKS_BYTES_MAX):
+                oldest = next(iter(self._at_rest))
+                caller, freed = self._at_rest.pop(oldest)
+                await super().delete(oldest, caller)
+                size -= freed
+            self._at_rest[task.id] = context, task.ByteSize()
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
         """Return a task of this caller; None for any other task."""

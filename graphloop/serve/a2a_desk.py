@@ -26,9 +26,9 @@ from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types import InternalError, Message, Part, Task, TaskState
 
-from ..a2a import message_part
+from ..a2a import media_part, message_part
 from ..agent import Agent, RunResult, RunStream
-from ..conversation import ended_answer
+from ..conversation import ended_answer, ended_media
 from ..effects import IN_WORDS
 from ..errors import GraphloopError, RunBusy, UnknownRun
 from ..media import MediaPart
@@ -180,8 +180,10 @@ class Desk(AgentExecutor):
         if result is not None:
             task.status.state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
             task.ClearField("artifacts")
-            if text := ended_answer(result.run):
-                task.artifacts.add(artifact_id=ANSWER, name=ANSWER).parts.add(text=text)
+            text = ended_answer(result.run)
+            parts = [*([new_text_part(text)] if text else []), *_media_in(result)]
+            if parts:
+                task.artifacts.add(artifact_id=ANSWER, name=ANSWER, parts=parts)
             return task
         if drives:
             task.status.state = TaskState.TASK_STATE_WORKING
@@ -238,12 +240,15 @@ async def _tell_failure(updater: TaskUpdater, error: Exception) -> None:
 
 
 async def _send_text(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[Any]:
-    """Drive a run, and send the text of its turn as the artifact; the next turn replaces it."""
+    """Drive a run, and send the text of its turn as the artifact; the next turn replaces it.
+
+    The media of the whole run follow at its end.
+    """
     said = ""
     async for part in stream.full_stream:
         match part:
             case TextDelta(text=text) if text:
-                await _add_artifact(updater, text, append=bool(said))
+                await _add_artifact(updater, new_text_part(text), append=bool(said))
                 said += text
             case StepStart() | StepRetry():
                 said = ""
@@ -252,12 +257,19 @@ async def _send_text(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[
     result = await stream.result()
     text = ended_answer(result.run)
     if text and text != said:
-        await _add_artifact(updater, text, append=False)
+        await _add_artifact(updater, new_text_part(text), append=False)
+    if media := _media_in(result):
+        await _add_artifact(updater, *media, append=bool(text))
     return result
 
 
-async def _add_artifact(updater: TaskUpdater, text: str, *, append: bool) -> None:
-    await updater.add_artifact([new_text_part(text)], ANSWER, ANSWER, append=append)
+def _media_in(result: RunResult[Any]) -> list[Part]:
+    """Return the media of a run that is over."""
+    return [media_part(part) for part in ended_media(result.run)] if result.run.ended else []
+
+
+async def _add_artifact(updater: TaskUpdater, *parts: Part, append: bool) -> None:
+    await updater.add_artifact(list(parts), ANSWER, ANSWER, append=append)
 
 
 async def _tell_end(updater: TaskUpdater, result: RunResult[Any]) -> None:

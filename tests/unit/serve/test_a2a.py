@@ -406,11 +406,12 @@ async def test_another_process_answers_for_a_finished_task(tmp_path: Path) -> No
     assert ended.status.state == TaskState.TASK_STATE_CANCELED
 
 
+@pytest.mark.parametrize(("limit", "kept"), [("TASKS_MAX", 2), ("TASKS_BYTES_MAX", 1)])
 async def test_memory_keeps_the_latest_tasks_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, kept: int
 ) -> None:
     """A task that memory has dropped is answered from the store, also if it waits."""
-    monkeypatch.setattr("graphloop.serve.a2a.TASKS_MAX", 2)
+    monkeypatch.setattr(f"graphloop.serve.a2a.{limit}", 2)
     url = "http://127.0.0.1:8700/"
     app = a2a_app(agents(tmp_path)["desk"], url, store=tmp_path / "runs.db")
     async with (
@@ -425,7 +426,7 @@ async def test_memory_keeps_the_latest_tasks_only(
         yes = new_data_part({question(found)["key"]: {"approved": True}})
         done = await sent(client, yes, task=found)
 
-    assert {one.id for one in listed.tasks} == {one.id for one in tasks[-2:]}
+    assert {one.id for one in listed.tasks} == {one.id for one in tasks[-kept:]}
     assert done.status.state == TaskState.TASK_STATE_COMPLETED
 
 
