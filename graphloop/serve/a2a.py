@@ -1,6 +1,6 @@
 """A2A: an agent as a server of the Agent2Agent protocol, version 1.0, over JSON-RPC and HTTP.
 
-    message ──► run ──► WORKING, one artifact `answer` by deltas ──► COMPLETED, FAILED, CANCELED
+    message ──► run ──► WORKING, one artifact `answer` in pieces ──► COMPLETED, FAILED, CANCELED
                  │
                  └─ parks on an approval ──► INPUT_REQUIRED; the next message with the task's id
                     (in the store)           answers it, and the run goes on
@@ -18,10 +18,7 @@ from typing import Any, Final, cast, final
 from urllib.parse import urlsplit
 
 from a2a.auth.user import User
-from a2a.helpers import (
-    get_message_text,
-    new_text_part,
-)
+from a2a.helpers import get_message_text
 from a2a.server.agent_execution import RequestContext, SimpleRequestContextBuilder
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
@@ -34,7 +31,6 @@ from a2a.types import (
     AgentCard,
     AgentInterface,
     AgentSkill,
-    Artifact,
     CancelTaskRequest,
     InternalError,
     InvalidParamsError,
@@ -55,7 +51,8 @@ from starlette.types import Message as Incoming
 
 from ..agent import Agent, StoreInput, split_tools
 from ..tools import Toolbox
-from .a2a_desk import ANSWER, Desk
+from .a2a_answer import join_texts
+from .a2a_desk import Desk
 from .caller_binding import CallerClaims
 from .served import by_authorization, served_store
 
@@ -210,14 +207,11 @@ class _Tasks(InMemoryTaskStore):
         self._at_rest: dict[str, tuple[ServerCallContext, int]] = {}
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Save a task, with its text as one part: readers put a line break between parts."""
+        """Save a task, with its text as one part."""
         for artifact in task.artifacts:
-            text = "".join([part.text for part in artifact.parts])
-            media = [part for part in artifact.parts if not part.HasField("text")]
-            parts = [*([new_text_part(text)] if text else []), *media]
-            artifact.CopyFrom(Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts))
+            join_texts(artifact)
         await super().save(task, context)
-        self._desk.unsaved.discard(task.id)
+        self._desk.saved(task.id)
         self._at_rest.pop(task.id, None)
         if task.status.state not in UNDER_WAY:
             size = sum(known for _, known in self._at_rest.values())

@@ -26,19 +26,17 @@ from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types import InternalError, Message, Part, Task, TaskState
 
-from ..a2a import media_part, message_part
+from ..a2a import message_part
 from ..agent import Agent, RunResult, RunStream
-from ..conversation import ended_answer, ended_media
 from ..effects import IN_WORDS
 from ..errors import GraphloopError, RunBusy, UnknownRun
 from ..media import MediaPart
-from ..parts import StepRetry, StepStart
 from ..policy import Approval, decline, digest
-from ..providers import TextDelta
 from ..questions import Pending
 from ..run import EndReason
 from ..stores import Catalog, Store
 from ..values import TextPart
+from .a2a_answer import AnswerSender, ended_artifact
 from .served import (
     WHOLE,
     RequestRefused,
@@ -48,11 +46,9 @@ from .served import (
     question_in,
 )
 
-__all__ = ["ANSWER", "Desk"]
+__all__ = ["Desk"]
 
 LOG: Final = logging.getLogger("graphloop")
-ANSWER: Final = "answer"
-"""The id and name of the artifact."""
 ENDINGS: Final = {
     **dict.fromkeys(WHOLE, TaskState.TASK_STATE_COMPLETED),
     EndReason.ABORTED: TaskState.TASK_STATE_CANCELED,
@@ -74,6 +70,7 @@ class Desk(AgentExecutor):
         self._agent, self._store, self._deps = agent, store, deps
         self.unsaved: set[str] = set()
         self._live: dict[str, tuple[RunStream[Any], asyncio.Task[None]]] = {}
+        self._senders: dict[str, AnswerSender] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Start the run of a new task, or go on with a parked run by the answers of a message.
@@ -131,6 +128,12 @@ class Desk(AgentExecutor):
             await self._agent.runs(self._store).cancel(run_id, "the client cancelled the task")
         return True
 
+    def saved(self, task_id: str) -> None:
+        """Note that memory has all that was told of a task."""
+        self.unsaved.discard(task_id)
+        if (sender := self._senders.get(task_id)) is not None:
+            sender.arrive()
+
     async def settled(self) -> None:
         """Wait until no run is under way."""
         if self._live:
@@ -180,10 +183,8 @@ class Desk(AgentExecutor):
         if result is not None:
             task.status.state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
             task.ClearField("artifacts")
-            text = ended_answer(result.run)
-            parts = [*([new_text_part(text)] if text else []), *_media_in(result)]
-            if parts:
-                task.artifacts.add(artifact_id=ANSWER, name=ANSWER, parts=parts)
+            if (answer := ended_artifact(result)) is not None:
+                task.artifacts.append(answer)
             return task
         if drives:
             task.status.state = TaskState.TASK_STATE_WORKING
@@ -210,8 +211,9 @@ class Desk(AgentExecutor):
 
     async def _drive_run(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
         """Drive a run until it ends or parks, and tell its task so."""
+        sender = self._senders[run_id] = AnswerSender(updater)
         try:
-            result = await _send_text(updater, stream)
+            result = await sender.send(stream)
         except RunBusy:
             asked = await self.waiting(run_id)
             await _ask_client(updater, asked, "This run is being driven already. Fix: ask again.")
@@ -219,6 +221,8 @@ class Desk(AgentExecutor):
             await _tell_failure(updater, error)
         else:
             await _tell_end(updater, result)
+        finally:
+            del self._senders[run_id]
 
 
 @contextmanager
@@ -237,39 +241,6 @@ async def _tell_failure(updater: TaskUpdater, error: Exception) -> None:
     """Tell a task the type of an error: the message may hold what only the operator may read."""
     LOG.error("a served run failed: %s", updater.task_id, exc_info=error)
     await updater.failed(_agent_message(updater, f"run failed: {type(error).__name__}."))
-
-
-async def _send_text(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[Any]:
-    """Drive a run, and send the text of its turn as the artifact; the next turn replaces it.
-
-    The media of the whole run follow at its end.
-    """
-    said = ""
-    async for part in stream.full_stream:
-        match part:
-            case TextDelta(text=text) if text:
-                await _add_artifact(updater, new_text_part(text), append=bool(said))
-                said += text
-            case StepStart() | StepRetry():
-                said = ""
-            case _:
-                pass
-    result = await stream.result()
-    text = ended_answer(result.run)
-    if text and text != said:
-        await _add_artifact(updater, new_text_part(text), append=False)
-    if media := _media_in(result):
-        await _add_artifact(updater, *media, append=bool(text))
-    return result
-
-
-def _media_in(result: RunResult[Any]) -> list[Part]:
-    """Return the media of a run that is over."""
-    return [media_part(part) for part in ended_media(result.run)] if result.run.ended else []
-
-
-async def _add_artifact(updater: TaskUpdater, *parts: Part, append: bool) -> None:
-    await updater.add_artifact(list(parts), ANSWER, ANSWER, append=append)
 
 
 async def _tell_end(updater: TaskUpdater, result: RunResult[Any]) -> None:
