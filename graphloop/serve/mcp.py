@@ -321,11 +321,14 @@ class McpServer:
             raise RequestRefused(
                 "`request_state`: expected a run that waits, found none. Fix: call the tool again."
             ) from error
-        if not asked or not self._claims.fits(state, request.caller, request.tool, run_id, asked):
+        if asked and self._claims.fits(state, request.caller, request.tool, run_id, asked):
+            return run_id, asked
+        if self._claims.owns(request.caller, run_id):  # Its client may have lost the result.
             raise RequestRefused(
-                "`request_state` does not fit: its questions are answered, or another caller's."
+                f"`request_state`: expected one whose questions are open, found answered ones of "
+                f"run {run_id}. Fix: ask for its status."
             )
-        return run_id, asked
+        raise RequestRefused("`request_state`: expected one of this caller, found another's.")
 
     async def _status_result(self, caller: str, run_id: str) -> types.CallToolResult:
         record = None

@@ -56,9 +56,10 @@ def served_store(
         own = [agent.options.get("store") for agent in agents]
         given = [one for one in own if one is not None]
         if any(one != given[0] for one in given):
+            # A store may be a URL with a password.
             raise ConfigError(
-                f"`store`: expected agents that share a store, found {given}. Fix: give the server "
-                "a store for all of them."
+                "`store`: expected agents that share a store, found several stores. Fix: give the "
+                "server a store for all of them."
             )
         store = given[0] if given else MemoryStore()
     if not isinstance(store, str | Path):
