@@ -1,18 +1,20 @@
 """Answer: what a run says, as the one artifact of its task.
 
-The SDK copies a whole task for each piece of its artifact. So text goes out in groups: what the
-model says while a piece is under way is the next piece. A piece has arrived once the task is saved.
-No clock decides, and the run never waits.
+The SDK copies a whole task for each piece of its artifact, and queues the copies for each client.
+So text goes out in groups: what the model says while a piece is under way is the next piece. A
+piece has arrived once the task is saved, and each client that streams it has it: a client that does
+not read fills no memory. No clock decides, and the run never waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Set
 from typing import Any, Final, final
 
 from a2a.helpers import new_text_part
 from a2a.server.tasks import TaskUpdater
-from a2a.types import Artifact, Part
+from a2a.types import Artifact, Part, Task
 from msgspec import Struct
 
 from ..a2a import media_part
@@ -40,19 +42,23 @@ class AnswerSender:
 
     Args:
         updater: tells the task.
+        streams: the streams of the task that clients read; the caller changes it.
     """
 
-    def __init__(self, updater: TaskUpdater) -> None:
-        self._updater = updater
+    def __init__(self, updater: TaskUpdater, streams: Set[object]) -> None:
+        self._updater, self._streams = updater, streams
+        self._behind: set[object] = set()
         self._said: list[str] = []
         self._held: list[_Piece] = []
         self._over = False
         self._wanted, self._arrived = asyncio.Event(), asyncio.Event()
         self._arrived.set()
 
-    def arrive(self) -> None:
-        """Note that the task has the last piece."""
-        self._arrived.set()
+    def arrive(self, stream: object = None) -> None:
+        """Note that a stream has the last piece, or will have none; without one, the task."""
+        self._behind.discard(stream)
+        if not self._behind:
+            self._arrived.set()
 
     async def send(self, stream: RunStream[Any]) -> RunResult[Any]:
         """Drive a run, and send what it says; the media of the whole run follow at its end."""
@@ -95,6 +101,7 @@ class AnswerSender:
             pieces, self._held = self._held, []
             for piece in pieces:
                 self._arrived.clear()
+                self._behind = set(self._streams)
                 await self._add(new_text_part("".join(piece.texts)), append=piece.append)
 
     async def _add(self, *parts: Part, append: bool) -> None:
@@ -108,12 +115,19 @@ def ended_artifact(result: RunResult[Any]) -> Artifact | None:
     return Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts) if parts else None
 
 
-def join_texts(artifact: Artifact) -> None:
-    """Make the texts of an artifact one part: readers put a line break between parts."""
-    text = "".join([part.text for part in artifact.parts])
-    media = [part for part in artifact.parts if not part.HasField("text")]
-    parts = [*([new_text_part(text)] if text else []), *media]
-    artifact.CopyFrom(Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts))
+def join_texts(task: Task, parts_max: int = 1) -> None:
+    """Make the texts of an artifact one part: readers put a line break between parts.
+
+    Args:
+        task: the task, which keeps the memory of all its former parts.
+        parts_max: the most parts of an artifact that is left as it is.
+    """
+    for artifact in task.artifacts:
+        if len(artifact.parts) > parts_max:
+            text = "".join([part.text for part in artifact.parts])
+            media = [part for part in artifact.parts if not part.HasField("text")]
+            parts = [*([new_text_part(text)] if text else []), *media]
+            artifact.CopyFrom(Artifact(artifact_id=ANSWER, name=ANSWER, parts=parts))
 
 
 def _media_in(result: RunResult[Any]) -> list[Part]:

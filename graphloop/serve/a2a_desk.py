@@ -71,6 +71,7 @@ class Desk(AgentExecutor):
         self.unsaved: set[str] = set()
         self._live: dict[str, tuple[RunStream[Any], asyncio.Task[None]]] = {}
         self._senders: dict[str, AnswerSender] = {}
+        self._streams: dict[str, set[object]] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Start the run of a new task, or go on with a parked run by the answers of a message.
@@ -133,6 +134,23 @@ class Desk(AgentExecutor):
         self.unsaved.discard(task_id)
         if (sender := self._senders.get(task_id)) is not None:
             sender.arrive()
+
+    def reads(self, stream: object, task_id: str) -> None:
+        """Note that a client reads a stream of a task, until `leaves`."""
+        self._streams.setdefault(task_id, set()).add(stream)
+
+    def has_read(self, stream: object, task_id: str) -> None:
+        """Note that a client has an event of a stream."""
+        if (sender := self._senders.get(task_id)) is not None:
+            sender.arrive(stream)
+
+    def leaves(self, stream: object, task_id: str) -> None:
+        """Note that a stream is over, or its client has left."""
+        streams = self._streams.get(task_id, set())
+        streams.discard(stream)
+        self.has_read(stream, task_id)
+        if not streams and task_id not in self._senders:
+            self._streams.pop(task_id, None)
 
     async def settled(self) -> None:
         """Wait until no run is under way."""
@@ -211,7 +229,8 @@ class Desk(AgentExecutor):
 
     async def _drive_run(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
         """Drive a run until it ends or parks, and tell its task so."""
-        sender = self._senders[run_id] = AnswerSender(updater)
+        streams = self._streams.setdefault(run_id, set())
+        sender = self._senders[run_id] = AnswerSender(updater, streams)
         try:
             result = await sender.send(stream)
         except RunBusy:
@@ -223,6 +242,8 @@ class Desk(AgentExecutor):
             await _tell_end(updater, result)
         finally:
             del self._senders[run_id]
+            if not streams:
+                self._streams.pop(run_id, None)
 
 
 @contextmanager
