@@ -1,4 +1,4 @@
-"""Parts: the parts of A2A messages and artifacts as parts of ours, which a model reads.
+"""Parts: the parts of A2A messages and artifacts as parts of ours, and media as parts of theirs.
 
 Numbers of a data part are floats, so whole ones become integers again. No URL is ever loaded.
 """
@@ -13,11 +13,11 @@ from typing import cast
 from a2a.types import Part
 from google.protobuf.json_format import MessageToDict
 
-from ..media import MediaPart, received
+from ..media import FileId, Inline, MediaPart, Url, received
 from ..tools import ToolReturn
 from ..values import TextPart
 
-__all__ = ["answer_content", "message_part"]
+__all__ = ["answer_content", "media_part", "message_part"]
 
 
 def answer_content(said: Sequence[Sequence[Part]]) -> object:
@@ -58,6 +58,17 @@ def message_part(part: Part) -> TextPart | MediaPart:
             return TextPart(
                 json.dumps(_whole_numbers(MessageToDict(part.data)), ensure_ascii=False)
             )
+
+
+def media_part(part: MediaPart) -> Part:
+    """Return media as a part of a message; a file of the model's server is only named."""
+    match part.source:
+        case Inline(data=data):
+            return Part(raw=data, media_type=part.media_type, filename=part.name)
+        case Url(url=url):
+            return Part(url=url, media_type=part.media_type, filename=part.name)
+        case FileId():
+            return Part(text=f"[{part.label}]")
 
 
 def _whole_numbers(value: object) -> object:

@@ -62,6 +62,11 @@ class TaskKept(Struct, frozen=True, omit_defaults=True):
     given: dict[str, dict[str, object]] = {}
 
 
+class _Form(Struct, frozen=True):
+    properties: dict[str, dict[str, object]]
+    required: list[str] = []
+
+
 def kept_of(task: Task) -> ToolAsks:
     """Return the exception by which the journal keeps a task that goes on."""
     return kept(_waiting_text(TaskKept(task.id, task.context_id)))
@@ -145,14 +150,12 @@ def _approval_questions(task: Task) -> tuple[dict[str, str], dict[str, str]]:
 
 
 def _is_schema(text: str) -> bool:
-    """Whether a text of a stranger is the JSON Schema text of an object."""
+    """Whether a text of a stranger is the JSON Schema text of an object, field by field."""
     try:
-        schema: object = json.loads(text)
-    except (ValueError, RecursionError):
+        msgspec.json.decode(text, type=_Form)
+    except (msgspec.DecodeError, RecursionError):
         return False
-    return isinstance(schema, dict) and isinstance(
-        cast("dict[str, object]", schema).get("properties"), dict
-    )
+    return True
 
 
 def _waiting_text(waiting: TaskKept) -> str:

@@ -168,8 +168,11 @@ def _form_fields(pending: Pending) -> Fields:
     """Return the fields of a running tool's form, by name; none for any other question."""
     if not asked_by_tool(pending.ask) or pending.parameters == IN_WORDS:
         return {}
-    form = cast("dict[str, Fields]", json.loads(pending.parameters))  # A JSON Schema.
-    return form.get("properties", {})
+    form = cast("dict[str, dict[str, object]]", json.loads(pending.parameters))  # A JSON Schema.
+    return {
+        name: cast("dict[str, object]", field) if isinstance(field, dict) else {}  # Or `true`.
+        for name, field in form.get("properties", {}).items()
+    }
 
 
 async def _ask_form(pending: Pending, fields: Fields, *, kept: bool) -> Approval:
@@ -213,8 +216,9 @@ async def _ask_fields(pending: Pending, fields: Fields) -> Approval | None:
 
 def _field_prompt(name: str, field: Mapping[str, object], *, needed: bool) -> str:
     """Return the question for a field, such as `size (integer; needed; the EU size):`."""
-    choices = cast("list[object]", field.get("enum", []))  # By the rules of JSON Schema.
-    kind = " or ".join(map(str, choices)) or field.get("type", "")
+    choices = field.get("enum")
+    known = cast("list[object]", choices) if isinstance(choices, list) else []
+    kind = " or ".join(map(str, known)) or field.get("type", "")
     empty = f"empty: {json.dumps(field['default'])}" if "default" in field else "may be empty"
     empty = "needed" if needed else empty
     about = [str(fact) for fact in (kind, empty, field.get("description")) if fact]

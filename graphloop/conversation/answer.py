@@ -10,13 +10,14 @@ from __future__ import annotations
 from typing import TypeVar
 
 from ..run import EndReason, Run, ended_by, evolve
-from ..values import AssistantMessage, UserMessage
+from ..values import AssistantMessage, MediaPart, ToolResult, UserMessage
 
 __all__ = [
     "answer_at_hand",
     "approved_answer",
     "clear_ending",
     "ended_answer",
+    "ended_media",
     "latest_answer",
     "reject_answer",
     "said_after_calls",
@@ -47,11 +48,23 @@ def ended_answer(run: Run[S]) -> str:
 
     A typed answer is such a result, as JSON text. Without any, it is the latest answer.
     """
+    return "\n".join([result.text for result in _ending_results(run)]) or latest_answer(run)
+
+
+def ended_media(run: Run[S]) -> tuple[MediaPart, ...]:
+    """Return an ended run's pictures, sounds and files: its model's, then its last tools'."""
+    replies = [said for said in run.record.added if isinstance(said, AssistantMessage)]
+    results = [part for result in _ending_results(run) for part in result.content]
+    made = [part for reply in replies for part in reply.media]
+    return (*made, *[part for part in results if isinstance(part, MediaPart)])
+
+
+def _ending_results(run: Run[S]) -> tuple[ToolResult, ...]:
+    """Return the results of the tools that ended a run."""
     completed = run.ending is not None and run.ending.reason is EndReason.COMPLETED
     if not completed or not run.record.steps or said_after_calls(run):
-        return latest_answer(run)
-    results = [result.text for result in run.record.steps[-1].tool_results if result.status == "ok"]
-    return "\n".join(results) or latest_answer(run)
+        return ()
+    return tuple([one for one in run.record.steps[-1].tool_results if one.status == "ok"])
 
 
 def said_after_calls(run: Run[S]) -> bool:

@@ -89,12 +89,16 @@ def http(
     Raises:
         ConfigError: the URL is not one of HTTP, or an option has a wrong value.
     """
-    if not url.startswith(("http://", "https://")):
+    try:
+        shown = urlsplit(url)
+    except ValueError:  # Such as a bracket that is left open.
+        shown = urlsplit("")
+    if shown.scheme not in {"http", "https"}:
         raise ConfigError(
             f"http: expected a URL that begins with https:// or http://, found {url!r}. Fix: write "
             "the whole address, or use stdio(…) for a command."
         )
-    shown = urlsplit(url)  # Without its query and its password: people read the server's name.
+    # Without its query and its password: people read the server's name.
     title = f"{shown.scheme}://{shown.netloc.rpartition('@')[2]}{shown.path}"
     return Server(Address(url, dict(headers or {}), auth), title, options)
 

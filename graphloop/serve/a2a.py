@@ -1,6 +1,6 @@
 """A2A: an agent as a server of the Agent2Agent protocol, version 1.0, over JSON-RPC and HTTP.
 
-    message ──► run ──► WORKING, one artifact `answer` by deltas ──► COMPLETED, FAILED, CANCELED
+    message ──► run ──► WORKING, one artifact `answer` in pieces ──► COMPLETED, FAILED, CANCELED
                  │
                  └─ parks on an approval ──► INPUT_REQUIRED; the next message with the task's id
                     (in the store)           answers it, and the run goes on
@@ -11,36 +11,31 @@ run's. A task belongs to its caller, and for another caller it does not exist.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final, cast, final
 from urllib.parse import urlsplit
 
-from a2a.auth.user import User
-from a2a.helpers import (
-    get_message_text,
-    new_text_part,
-)
+from a2a.helpers import get_message_text
 from a2a.server.agent_execution import RequestContext, SimpleRequestContextBuilder
 from a2a.server.context import ServerCallContext
 from a2a.server.events import Event
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes
-from a2a.server.routes.common import ServerCallContextBuilder
 from a2a.server.tasks import InMemoryTaskStore
 from a2a.types import (
     AgentCapabilities,
     AgentCard,
     AgentInterface,
     AgentSkill,
-    Artifact,
     CancelTaskRequest,
-    InternalError,
     InvalidParamsError,
+    ListTasksRequest,
+    ListTasksResponse,
     SendMessageRequest,
     SubscribeToTaskRequest,
     Task,
+    TaskArtifactUpdateEvent,
     TaskNotCancelableError,
     TaskState,
     UnsupportedOperationError,
@@ -48,27 +43,26 @@ from a2a.types import (
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
-from starlette.requests import Request
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Receive, Scope, Send
-from starlette.types import Message as Incoming
 
 from ..agent import Agent, StoreInput, split_tools
 from ..tools import Toolbox
-from .a2a_desk import ANSWER, Desk
+from .a2a_answer import join_texts
+from .a2a_desk import Desk
+from .a2a_requests import BodyLimit, Callers
 from .caller_binding import CallerClaims
 from .served import by_authorization, served_store
 
 __all__ = ["a2a_app"]
 
-LOG: Final = logging.getLogger("graphloop")
 UNDER_WAY: Final = {TaskState.TASK_STATE_SUBMITTED, TaskState.TASK_STATE_WORKING}
 TASKS_MAX: Final = 1_000
 """The most tasks at rest that memory has: those that are over, and those that wait for answers."""
+PIECES_MAX: Final = 256
+"""The most parts of an answer under way: to join them costs memory, to copy them costs time."""
+TASKS_BYTES_MAX: Final = 64 * 1024 * 1024
+"""The most bytes of these tasks, beside the latest: each may have pictures and files."""
 IDLE_S: Final = 60.0
 """The seconds after which a task that waits for answers has no queues in memory."""
-BODY_BYTES_MAX: Final = 4 * 1024 * 1024
-"""The largest body of a request, as in the SDK of MCP."""
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -139,9 +133,9 @@ def a2a_app(  # noqa: PLR0913 - the options of a server
     return Starlette(
         routes=[
             *create_agent_card_routes(card),
-            *create_jsonrpc_routes(handler, "/", context_builder=_Callers(caller)),
+            *create_jsonrpc_routes(handler, "/", context_builder=Callers(caller)),
         ],
-        middleware=[*only, Middleware(_BodyLimit)],
+        middleware=[*only, Middleware(BodyLimit)],
         lifespan=lifespan,
     )
 
@@ -170,59 +164,28 @@ def _make_card(agent: Agent[Any, Any], url: str, description: str) -> AgentCard:
 
 
 @final
-class _BodyLimit:
-    """ASGI middleware that answers a request with too large a body by status 413."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the body up to the limit, and pass the request on with it."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        body, more = bytearray(), True
-        while more:
-            message = await receive()
-            if message["type"] != "http.request":
-                return  # The client has left.
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > BODY_BYTES_MAX:
-                await PlainTextResponse("The body is too large.", 413)(scope, receive, send)
-                return
-        whole: list[Incoming] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-        async def read() -> Incoming:
-            return whole.pop() if whole else await receive()
-
-        await self._app(scope, read, send)
-
-
-@final
 class _Tasks(InMemoryTaskStore):
     """The tasks under way, and the latest at rest; the store has the runs of all others."""
 
     def __init__(self, desk: Desk, claims: CallerClaims) -> None:
         super().__init__()
         self._desk, self._claims = desk, claims
-        self._at_rest: dict[str, ServerCallContext] = {}
+        self._at_rest: dict[str, tuple[ServerCallContext, int]] = {}
 
     async def save(self, task: Task, context: ServerCallContext) -> None:
-        """Save a task, with its answer as one part: readers put a line break between parts."""
-        for artifact in task.artifacts:
-            text = "".join([part.text for part in artifact.parts])
-            artifact.CopyFrom(
-                Artifact(artifact_id=ANSWER, name=ANSWER, parts=[new_text_part(text)])
-            )
+        """Save a task, with its text as one part once it rests."""
+        join_texts(task, PIECES_MAX if task.status.state in UNDER_WAY else 1)
         await super().save(task, context)
-        self._desk.unsaved.discard(task.id)
+        self._desk.saved(task.id)
         self._at_rest.pop(task.id, None)
         if task.status.state not in UNDER_WAY:
-            self._at_rest[task.id] = context
-        while len(self._at_rest) > TASKS_MAX:
-            oldest = next(iter(self._at_rest))
-            await super().delete(oldest, self._at_rest.pop(oldest))
+            size = sum(known for _, known in self._at_rest.values())
+            while self._at_rest and (len(self._at_rest) >= TASKS_MAX or size > TASKS_BYTES_MAX):
+                oldest = next(iter(self._at_rest))
+                caller, freed = self._at_rest.pop(oldest)
+                await super().delete(oldest, caller)
+                size -= freed
+            self._at_rest[task.id] = context, task.ByteSize()
 
     async def get(self, task_id: str, context: ServerCallContext) -> Task | None:
         """Return a task of this caller; None for any other task."""
@@ -234,6 +197,13 @@ class _Tasks(InMemoryTaskStore):
         context_id = self._claims.context_of(task_id) or task_id
         return await self._desk.kept(task_id, context_id, found)
 
+    async def list(self, params: ListTasksRequest, context: ServerCallContext) -> ListTasksResponse:
+        """Return the tasks of this caller that memory has, each with its text as one part."""
+        found = await super().list(params, context)
+        for task in found.tasks:
+            join_texts(task)  # It is a copy.
+        return found
+
     async def works_unheard(self, task_id: str, context: ServerCallContext) -> bool:
         """Whether a task began in another process and works, so that no client hears of it here."""
         own = await self.own(task_id, context)
@@ -244,7 +214,10 @@ class _Tasks(InMemoryTaskStore):
 
     async def own(self, task_id: str, context: ServerCallContext) -> Task | None:
         """Return a task as the memory of this process has it."""
-        return await super().get(task_id, context)
+        found = await super().get(task_id, context)
+        if found is not None:
+            join_texts(found)  # It is a copy.
+        return found
 
 
 @final
@@ -320,9 +293,35 @@ class _Handler(DefaultRequestHandler):
             raise UnsupportedOperationError("the task began in another process. Fix: poll it.")
         # The SDK's decorators hide the type of the method.
         found = super().on_subscribe_to_task(params, context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-        async with aclosing(cast("AsyncGenerator[Event, None]", found)) as events:
+        async with aclosing(self._told(cast("AsyncGenerator[Event, None]", found))) as events:
             async for event in events:
                 yield event
+
+    async def on_message_send_stream(
+        self, params: SendMessageRequest, context: ServerCallContext
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of a task that a message starts or goes on with."""
+        # The SDK's decorators hide the type of the method.
+        found = super().on_message_send_stream(params, context)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+        async with aclosing(self._told(cast("AsyncGenerator[Event, None]", found))) as events:
+            async for event in events:
+                yield event
+
+    async def _told(self, found: AsyncGenerator[Event, None]) -> AsyncGenerator[Event, None]:
+        """Yield the events of a stream, and tell the desk how far its client has read."""
+        stream, desk, task_id = object(), self.agent_executor, ""
+        try:
+            async with aclosing(found) as events:
+                async for event in events:
+                    task_id = event.id if isinstance(event, Task) else event.task_id
+                    if isinstance(event, Task):
+                        join_texts(event)
+                    desk.reads(stream, task_id)
+                    yield event
+                    if isinstance(event, TaskArtifactUpdateEvent):
+                        desk.has_read(stream, task_id)
+        finally:
+            desk.leaves(stream, task_id)
 
     async def on_cancel_task(
         self, params: CancelTaskRequest, context: ServerCallContext
@@ -343,42 +342,3 @@ class _Handler(DefaultRequestHandler):
         if task is not None:
             await self.agent_executor.aborted(task.id)
         return task
-
-
-@final
-class _Caller(User):
-    """The caller of a request, as a user of the SDK, by the name that `caller` returned."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    @property
-    def is_authenticated(self) -> bool:
-        """False: this server only tells callers apart."""
-        return False
-
-    @property
-    def user_name(self) -> str:
-        """The caller's name."""
-        return self._name
-
-
-@final
-class _Callers(ServerCallContextBuilder):
-    """Names the caller of each request."""
-
-    def __init__(self, caller: Callable[[Mapping[str, str]], str]) -> None:
-        self._caller = caller
-
-    def build(self, request: Request) -> ServerCallContext:
-        """Return the context of a request.
-
-        Raises:
-            InternalError: `caller` has raised an error; the client reads only its type.
-        """
-        try:
-            name = self._caller(request.headers)
-        except Exception as error:
-            LOG.exception("`caller` of an A2A server failed")
-            raise InternalError(type(error).__name__) from None
-        return ServerCallContext(user=_Caller(name), state={"headers": dict(request.headers)})

@@ -28,24 +28,27 @@ from a2a.types import InternalError, Message, Part, Task, TaskState
 
 from ..a2a import message_part
 from ..agent import Agent, RunResult, RunStream
-from ..conversation import ended_answer
 from ..effects import IN_WORDS
 from ..errors import GraphloopError, RunBusy, UnknownRun
 from ..media import MediaPart
-from ..parts import StepRetry, StepStart
 from ..policy import Approval, decline, digest
-from ..providers import TextDelta
 from ..questions import Pending
 from ..run import EndReason
 from ..stores import Catalog, Store
 from ..values import TextPart
-from .served import WHOLE, RequestRefused, decision_of, ended_result, question_about
+from .a2a_answer import AnswerSender, ended_artifact
+from .served import (
+    WHOLE,
+    RequestRefused,
+    decision_of,
+    ended_result,
+    question_about,
+    question_in,
+)
 
-__all__ = ["ANSWER", "Desk"]
+__all__ = ["Desk"]
 
 LOG: Final = logging.getLogger("graphloop")
-ANSWER: Final = "answer"
-"""The id and name of the artifact."""
 ENDINGS: Final = {
     **dict.fromkeys(WHOLE, TaskState.TASK_STATE_COMPLETED),
     EndReason.ABORTED: TaskState.TASK_STATE_CANCELED,
@@ -67,6 +70,8 @@ class Desk(AgentExecutor):
         self._agent, self._store, self._deps = agent, store, deps
         self.unsaved: set[str] = set()
         self._live: dict[str, tuple[RunStream[Any], asyncio.Task[None]]] = {}
+        self._senders: dict[str, AnswerSender] = {}
+        self._streams: dict[str, set[object]] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
         """Start the run of a new task, or go on with a parked run by the answers of a message.
@@ -122,6 +127,29 @@ class Desk(AgentExecutor):
             await self._agent.runs(self._store).cancel(run_id, "the client cancelled the task")
         return True
 
+    def saved(self, task_id: str) -> None:
+        """Note that memory has all that was told of a task."""
+        self.unsaved.discard(task_id)
+        if (sender := self._senders.get(task_id)) is not None:
+            sender.arrive()
+
+    def reads(self, stream: object, task_id: str) -> None:
+        """Note that a client reads a stream of a task, until `leaves`."""
+        self._streams.setdefault(task_id, set()).add(stream)
+
+    def has_read(self, stream: object, task_id: str) -> None:
+        """Note that a client has an event of a stream."""
+        if (sender := self._senders.get(task_id)) is not None:
+            sender.arrive(stream)
+
+    def leaves(self, stream: object, task_id: str) -> None:
+        """Note that a stream is over, or its client has left."""
+        streams = self._streams.get(task_id, set())
+        streams.discard(stream)
+        self.has_read(stream, task_id)
+        if not streams and task_id not in self._senders:
+            self._streams.pop(task_id, None)
+
     async def settled(self) -> None:
         """Wait until no run is under way."""
         if self._live:
@@ -173,8 +201,8 @@ class Desk(AgentExecutor):
         if result is not None:
             task.status.state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
             task.ClearField("artifacts")
-            if text := ended_answer(result.run):
-                task.artifacts.add(artifact_id=ANSWER, name=ANSWER).parts.add(text=text)
+            if (answer := ended_artifact(result)) is not None:
+                task.artifacts.append(answer)
             return task
         if is_driven:
             task.status.state = TaskState.TASK_STATE_WORKING
@@ -218,8 +246,10 @@ class Desk(AgentExecutor):
 
     async def _drive_run(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
         """Drive a run until it ends or parks, and tell its task so."""
+        streams = self._streams.setdefault(run_id, set())
+        sender = self._senders[run_id] = AnswerSender(updater, streams)
         try:
-            result = await _send_text(updater, stream)
+            result = await sender.send(stream)
         except RunBusy:
             asked = await self.waiting(run_id)
             await _ask_client(updater, asked, "This run is being driven already. Fix: ask again.")
@@ -227,6 +257,10 @@ class Desk(AgentExecutor):
             await _tell_failure(updater, error)
         else:
             await _tell_end(updater, result)
+        finally:
+            del self._senders[run_id]
+            if not streams:
+                self._streams.pop(run_id, None)
 
 
 @contextmanager
@@ -255,29 +289,6 @@ async def _tell_failure(updater: TaskUpdater, error: Exception) -> None:
     """Tell a task the type of an error: the message may hold what only the operator may read."""
     LOG.error("a served run failed: %s", updater.task_id, exc_info=error)
     await updater.failed(_agent_message(updater, f"run failed: {type(error).__name__}."))
-
-
-async def _send_text(updater: TaskUpdater, stream: RunStream[Any]) -> RunResult[Any]:
-    """Drive a run, and send the text of its turn as the artifact; the next turn replaces it."""
-    said = ""
-    async for part in stream.full_stream:
-        match part:
-            case TextDelta(text=text) if text:
-                await _add_artifact(updater, text, append=bool(said))
-                said += text
-            case StepStart() | StepRetry():
-                said = ""
-            case _:
-                pass
-    result = await stream.result()
-    text = ended_answer(result.run)
-    if text and text != said:
-        await _add_artifact(updater, text, append=False)
-    return result
-
-
-async def _add_artifact(updater: TaskUpdater, text: str, *, append: bool) -> None:
-    await updater.add_artifact([new_text_part(text)], ANSWER, ANSWER, append=append)
 
 
 async def _tell_end(updater: TaskUpdater, result: RunResult[Any]) -> None:
@@ -317,7 +328,8 @@ def _question_parts(asked: Iterable[Pending], problem: str = "") -> list[Part]:
     for one in asked:
         if one.kind == "approval":
             words.append(question_about(one))
-            told = {"question": words[-1], **({"takes": one.parameters} if one.in_words else {})}
+            takes = {} if question_in(one) is None else {"takes": one.parameters}
+            told = {"question": words[-1], **takes}
             approvals.append({"key": one.key, "tool": one.name, "arguments": one.arguments, **told})
         else:
             words.append(f"{one.name} ({one.key}) waits for a result on the server.")
@@ -357,7 +369,7 @@ def _decisions_in(asked: Sequence[Pending], message: Message) -> dict[str, Appro
             said = cast("dict[str, object]", answer)
             yes, reason, edit = said.get("approved"), said.get("reason"), said.get("edit")
             answers[one.key] = decision_of(one, yes, reason, edit)
-        elif one.parameters == IN_WORDS and one.in_words and not given:
+        elif one.parameters == IN_WORDS and question_in(one) is not None and not given:
             said_so = json.dumps({"answer": words}, ensure_ascii=False)
             answers[one.key] = decision_of(one, yes=bool(text), reason=None, edit=said_so)
         else:

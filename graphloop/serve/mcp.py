@@ -25,7 +25,6 @@ from msgspec import Struct
 from starlette.applications import Starlette
 
 from ..agent import Agent, RunResult, RunStream, StoreInput
-from ..conversation import ended_answer
 from ..errors import ConfigError, RunBusy, UnknownRun, nearest, not_among
 from ..parts import Part, StepStart, ToolState
 from ..policy import Approval
@@ -41,8 +40,8 @@ from .mcp_tools import (
     ToolAnswer,
     end_result,
     error_result,
+    status_result,
     text_argument,
-    tool_result,
     tools_of_agents,
 )
 from .served import RequestRefused, by_authorization, ended_result, served_store
@@ -323,11 +322,14 @@ class McpServer:
             raise RequestRefused(
                 "`request_state`: expected a run that waits, found none. Fix: call the tool again."
             ) from error
-        if not asked or not self._claims.fits(state, request.caller, request.tool, run_id, asked):
+        if asked and self._claims.fits(state, request.caller, request.tool, run_id, asked):
+            return run_id, asked
+        if self._claims.owns(request.caller, run_id):  # Its client may have lost the result.
             raise RequestRefused(
-                "`request_state` does not fit: its questions are answered, or another caller's."
+                f"`request_state`: expected one whose questions are open, found answered ones of "
+                f"run {run_id}. Fix: ask for its status."
             )
-        return run_id, asked
+        raise RequestRefused("`request_state`: expected one of this caller, found another's.")
 
     async def _status_result(self, caller: str, run_id: str) -> types.CallToolResult:
         record = None
@@ -336,15 +338,10 @@ class McpServer:
             record = next((one for one in records if one.run_id == run_id), None)
         if record is None:
             raise RequestRefused(f"no run {run_id!r} of this caller.")
-        asked = [ask.name for ask in record.asks]
-        data: dict[str, Any] = {"run_id": run_id, "status": record.status, "waits_for": asked}
-        said = f"{record.status}, waits for {', '.join(asked)}" if asked else record.status
-        agent = self._agents.get(legal_name(record.graph))
-        ended = await ended_result(agent, self._store, run_id) if agent is not None else None
-        if ended is not None:
-            data |= {"text": ended_answer(ended.run), "end_reason": ended.end_reason}
-            said = f"{said}: {data['text']}"
-        return tool_result(said, data)
+        agent, ended = self._agents.get(legal_name(record.graph)), None
+        if agent is not None and record.status != "running":
+            ended = await ended_result(agent, self._store, run_id)
+        return status_result(record, ended)
 
 
 class _Request(Struct, frozen=True):

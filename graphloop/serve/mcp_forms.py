@@ -14,9 +14,10 @@ import mcp_types as types
 from mcp.server import ServerRequestContext
 from mcp.shared.exceptions import MCPError
 
+from ..effects import IN_WORDS
 from ..policy import Approval, decline
 from ..questions import Pending
-from .served import RequestRefused, decision_of, question_about
+from .served import RequestRefused, decision_of, question_about, question_in
 
 __all__ = ["Context", "approval_of", "elicited", "form_of"]
 
@@ -92,23 +93,24 @@ def _form_text(asked: Pending, problem: str) -> str:
 
 def _form_fields(asked: Pending) -> types.ElicitRequestedSchema:
     """Return the fields of a form: those of a question's answer, else those of a decision."""
-    if not asked.in_words:
+    if question_in(asked) is None:
         return QUESTION
-    takes: dict[str, Any] = json.loads(asked.parameters)
-    known: dict[str, object] = takes.get("properties", {})
-    fields = {
-        name: cast("dict[str, Any]", field)
-        for name, field in known.items()
-        if name != "question" and isinstance(field, dict)
-    }
-    if len(fields) + ("question" in known) == len(known) and all(
-        field.get("type") in PLAIN for field in fields.values()
-    ):
-        needed = [name for name in takes.get("required", []) if name in fields]
+    if (fields := _plain_fields(asked)) is not None:
+        needed = json.loads(asked.parameters).get("required", [])
         return {"type": "object", "properties": fields, "required": needed}
     told = f"A JSON object that fits this schema: {asked.parameters}"
     fields = {NESTED: {"type": "string", "description": told}}
     return {"type": "object", "properties": fields, "required": [NESTED]}
+
+
+def _plain_fields(asked: Pending) -> dict[str, Any] | None:
+    """Return the fields of a question's answer; None if a form may not have them."""
+    fields: dict[str, Any] = json.loads(asked.parameters).get("properties", {})
+    if asked.parameters == IN_WORDS:
+        del fields["question"]  # The answer need not repeat it.
+    known = [cast("dict[str, Any]", one) for one in fields.values() if isinstance(one, dict)]
+    plain = [field for field in known if field.get("type") in PLAIN]
+    return fields if len(plain) == len(fields) else None
 
 
 def approval_of(asked: Pending, answer: object) -> Approval:
@@ -120,8 +122,8 @@ def approval_of(asked: Pending, answer: object) -> Approval:
     if not isinstance(answer, types.ElicitResult) or answer.action != "accept":
         return decline("The client's user did not approve.")
     content = answer.content or {}
-    if asked.in_words:
-        nested = NESTED in _form_fields(asked)["properties"]
+    if question_in(asked) is not None:
+        nested = _plain_fields(asked) is None
         said = content.get(NESTED) if nested else json.dumps(content, ensure_ascii=False)
         return decision_of(asked, True, None, said)  # noqa: FBT003 - `yes` is what a client said
     return decision_of(asked, content.get("approve"), content.get("reason"), content.get("edit"))

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
+from urllib.parse import quote
 
 import mcp_types as types
 
 from ..agent import RunResult
-from ..conversation import ended_answer
+from ..conversation import ended_answer, ended_media
+from ..media import FileId, Inline, MediaPart, Url
+from ..stores import RunRecord
 from .served import WHOLE, RequestRefused
 
 __all__ = [
@@ -17,8 +21,8 @@ __all__ = [
     "ToolAnswer",
     "end_result",
     "error_result",
+    "status_result",
     "text_argument",
-    "tool_result",
     "tools_of_agents",
 ]
 
@@ -78,25 +82,66 @@ def tools_of_agents(agents: Iterable[str], descriptions: Mapping[str, str]) -> I
 
 def end_result(result: RunResult[Any]) -> types.CallToolResult:
     """Return the result of a run that is over; an answer that is not complete is an error."""
-    text = ended_answer(result.run)
+    text, media = ended_answer(result.run), ended_media(result.run)
     data = {"text": text, "end_reason": result.end_reason, "run_id": result.run_id}
     if result.end_reason in WHOLE:
-        return tool_result(text, data)
+        return _tool_result(text, data, media)
     said = f"run {result.run_id} ended: {result.end_reason}. {text}".strip()
-    return tool_result(said, data, is_error=True)
+    return _tool_result(said, data, media, is_error=True)
+
+
+def status_result(record: RunRecord, ended: RunResult[Any] | None) -> types.CallToolResult:
+    """Return how a run stands, with its answer once it is over."""
+    asked = [ask.name for ask in record.asks]
+    data: dict[str, Any] = {"run_id": record.run_id, "status": record.status, "waits_for": asked}
+    said = f"{record.status}, waits for {', '.join(asked)}" if asked else record.status
+    if ended is None:
+        return _tool_result(said, data)
+    data |= {"text": ended_answer(ended.run), "end_reason": ended.end_reason}
+    return _tool_result(f"{said}: {data['text']}", data, ended_media(ended.run))
 
 
 def error_result(text: str) -> types.CallToolResult:
     """Return an error that the client's model reads."""
-    return tool_result(text, None, is_error=True)
+    return _tool_result(text, None, is_error=True)
 
 
-def tool_result(
-    text: str, data: dict[str, Any] | None, *, is_error: bool = False
+def _tool_result(
+    text: str,
+    data: dict[str, Any] | None,
+    media: Iterable[MediaPart] = (),
+    *,
+    is_error: bool = False,
 ) -> types.CallToolResult:
-    """Return a result with its text, and with structured content unless `data` is None."""
-    content: list[types.ContentBlock] = [types.TextContent(text=text)]
-    return types.CallToolResult(content=content, structured_content=data, is_error=is_error)
+    """Return a result with its text and media; with structured content unless `data` is None."""
+    blocks = [_media_block(part, place) for place, part in enumerate(media, 1)]
+    # Models' servers refuse a text without words.
+    words: list[types.ContentBlock] = [types.TextContent(text=text)] if text or not blocks else []
+    return types.CallToolResult(
+        content=[*words, *blocks], structured_content=data, is_error=is_error
+    )
+
+
+def _media_block(part: MediaPart, place: int) -> types.ContentBlock:
+    """Return media as a block of a result; a file of the model's server is only named."""
+    name, media_type = part.name or f"{part.kind}-{place}", part.media_type
+    match part.source:
+        case Inline(data=data) if part.kind == "image":
+            return types.ImageContent(data=b64encode(data).decode(), mime_type=media_type)
+        case Inline(data=data) if part.kind == "audio":
+            return types.AudioContent(data=b64encode(data).decode(), mime_type=media_type)
+        case Inline(data=data):
+            return types.EmbeddedResource(
+                resource=types.BlobResourceContents(
+                    uri=f"attachment:///{quote(name, safe='')}",
+                    mime_type=media_type,
+                    blob=b64encode(data).decode(),
+                )
+            )
+        case Url(url=url):
+            return types.ResourceLink(name=name, uri=url, mime_type=media_type)
+        case FileId():
+            return types.TextContent(text=f"[{part.label}]")
 
 
 def text_argument(arguments: Mapping[str, object], name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ..agent import Agent, RunResult, StoreInput
 from ..errors import ConfigError
@@ -24,6 +24,7 @@ __all__ = [
     "decision_of",
     "ended_result",
     "question_about",
+    "question_in",
     "served_store",
 ]
 
@@ -55,9 +56,10 @@ def served_store(
         own = [agent.options.get("store") for agent in agents]
         given = [one for one in own if one is not None]
         if any(one != given[0] for one in given):
+            # A store may be a URL with a password.
             raise ConfigError(
-                f"`store`: expected agents that share a store, found {given}. Fix: give the server "
-                "a store for all of them."
+                "`store`: expected agents that share a store, found several stores. Fix: give the "
+                "server a store for all of them."
             )
         store = given[0] if given else MemoryStore()
     if not isinstance(store, str | Path):
@@ -78,11 +80,21 @@ async def ended_result(
     return RunResult[Any, Any](run, store) if run.ended else None
 
 
+def question_in(asked: Pending) -> str | None:
+    """Return the question that a node or a tool asks, whose answer is a text or a form.
+
+    None asks for a decision: about a call, or about an answer that an `Approve` node shows.
+    """
+    if not asked.in_words:
+        return None
+    return cast("dict[str, str]", json.loads(asked.arguments)).get("question")
+
+
 def question_about(asked: Pending) -> str:
     """Return the words that ask a client about a call, or that a tool or a node asks."""
     asker = f"{asked.name} of {asked.server}" if asked.server else asked.name
-    if asked.in_words:
-        return f"{asker} asks: {json.loads(asked.arguments)['question']}"
+    if (question := question_in(asked)) is not None:
+        return f"{asker} asks: {question}"
     again = " It may have run already." if asked.unknown else ""
     return f"Run {asker} with {asked.arguments}?{again}"
 
@@ -104,7 +116,7 @@ def decision_of(asked: Pending, yes: object, reason: object, edit: object) -> Ap
     if yes is not True:
         return decline(said)
     if not isinstance(edit, str) or not edit.strip():
-        if not asked.in_words:
+        if question_in(asked) is None:
             return approve(reason=said, token=asked.token)
         edit = "{}"
     problem = AS_IT_WAS if asked.unknown else unfit(asked.name, asked.parameters, edit)

@@ -341,7 +341,18 @@ async def test_a_question_of_our_own_server_has_its_own_form(tmp_path: Path) -> 
     assert contents(done) == ['painted {"colour":"red"}']
 
 
-@pytest.mark.parametrize("takes", ["", "5", "{", '{"properties": 5}', "[" * 9_999])
+@pytest.mark.parametrize(
+    "takes",
+    [
+        "",
+        "5",
+        "{",
+        '{"properties": 5}',
+        '{"properties": {"x": true}}',
+        '{"properties": {}, "required": 5}',
+        "[" * 9_999,
+    ],
+)
 def test_a_form_of_a_stranger_that_is_none_is_left_out(takes: str) -> None:
     """The question is then one about a call, as of any other server."""
     task = new_task("t", "c", TaskState.TASK_STATE_INPUT_REQUIRED)

@@ -38,7 +38,7 @@ from graphloop.tools import ToolAsks
 
 FORM = """{"type": "object", "required": ["size"], "properties": {
     "size": {"type": "integer", "description": "of the EU", "minimum": 30},
-    "colour": {"enum": ["red", "blue"], "type": "string", "default": "red"}}}"""
+    "colour": {"enum": ["red", "blue"], "type": "string", "default": "red"}, "gift": true}}"""
 
 @tool
 async def order(what: str, context: ToolContext) -> str:

@@ -124,6 +124,8 @@ def test_the_form_of_a_tool_is_filled_in_field_by_field(pay_desk: Path) -> None:
             if size != CTRL_D:
                 terminal.until('colour (red or blue; empty: "red"): ')
                 terminal.type("\n")
+                terminal.until("gift (may be empty): ")
+                terminal.type("\n")
         assert terminal.end() == Status.OK
 
     assert "? order: shop asks: Which size of shoes?" in asked

@@ -248,6 +248,12 @@ def test_the_name_of_a_server_has_no_secret_of_its_url() -> None:
     )
 
 
+@pytest.mark.parametrize("url", ["crm.example", "file:///crm", "http://[crm"])
+def test_a_url_that_is_none_of_http_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="expected a URL that begins with https://"):
+        http(url)
+
+
 async def test_a_missing_program_is_named() -> None:
     """The SDK's error is a group without a message."""
     with pytest.raises(ConfigError, match="no-such-program"):

@@ -158,10 +158,10 @@ async def test_an_approved_call_runs_once_with_its_integers(desk: Served) -> Non
     assert desk.paid == ["5"]
 
 
-async def test_a_stream_appends_the_answer_by_deltas(desk: Served) -> None:
-    """The artifact of a turn begins anew; each later delta of the turn appends to it."""
+async def test_a_stream_tells_states_and_the_text_of_each_turn(desk: Served) -> None:
+    """The artifact of a turn begins anew; each later piece of the turn appends to it."""
     states: list[TaskState] = []
-    deltas: list[tuple[bool, str]] = []
+    turns: list[str] = []
     async with desk.client(streaming=True) as client:
         first, *rest = await events(client, new_text_part("Pay."))
         asked = question(Task(status=rest[-1].status_update.status))
@@ -172,7 +172,8 @@ async def test_a_stream_appends_the_answer_by_deltas(desk: Served) -> None:
             else:
                 update = event.artifact_update
                 assert update.artifact.artifact_id == "answer"
-                deltas.append((update.append, get_artifact_text(update.artifact)))
+                said = turns.pop() if update.append else ""
+                turns.append(said + get_artifact_text(update.artifact))
         done = await client.get_task(GetTaskRequest(id=first.task.id))
 
     assert first.task.status.state == TaskState.TASK_STATE_SUBMITTED
@@ -182,8 +183,7 @@ async def test_a_stream_appends_the_answer_by_deltas(desk: Served) -> None:
         TaskState.TASK_STATE_WORKING,
         TaskState.TASK_STATE_COMPLETED,
     ]
-    assert "".join(said for _, said in deltas) == "I will pay.Paid."
-    assert [said for append, said in deltas if not append] == ["I ", "Paid."]
+    assert turns == ["I will pay.", "Paid."]
     assert text(done) == "Paid."
     assert len(done.artifacts[0].parts) == 1
 
@@ -406,11 +406,12 @@ async def test_another_process_answers_for_a_finished_task(tmp_path: Path) -> No
     assert ended.status.state == TaskState.TASK_STATE_CANCELED
 
 
+@pytest.mark.parametrize(("limit", "kept"), [("TASKS_MAX", 2), ("TASKS_BYTES_MAX", 1)])
 async def test_memory_keeps_the_latest_tasks_only(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, kept: int
 ) -> None:
     """A task that memory has dropped is answered from the store, also if it waits."""
-    monkeypatch.setattr("graphloop.serve.a2a.TASKS_MAX", 2)
+    monkeypatch.setattr(f"graphloop.serve.a2a.{limit}", 2)
     url = "http://127.0.0.1:8700/"
     app = a2a_app(agents(tmp_path)["desk"], url, store=tmp_path / "runs.db")
     async with (
@@ -425,7 +426,7 @@ async def test_memory_keeps_the_latest_tasks_only(
         yes = new_data_part({question(found)["key"]: {"approved": True}})
         done = await sent(client, yes, task=found)
 
-    assert {one.id for one in listed.tasks} == {one.id for one in tasks[-2:]}
+    assert {one.id for one in listed.tasks} == {one.id for one in tasks[-kept:]}
     assert done.status.state == TaskState.TASK_STATE_COMPLETED
 
 

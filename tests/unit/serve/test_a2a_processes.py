@@ -27,7 +27,7 @@ from a2a.types import (
     UnsupportedOperationError,
 )
 
-from graphloop import Agent
+from graphloop import Agent, tool
 from graphloop.events import Started
 from graphloop.media import Inline, MediaPart
 from graphloop.serve import a2a_app
@@ -35,7 +35,7 @@ from graphloop.stores import MemoryStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import TextPart, UserMessage
 from tests.served_desk import SECRET, agents, started
-from tests.unit.serve.test_a2a import KEY, Served, question, sent, text
+from tests.unit.serve.test_a2a import KEY, Served, events, question, sent, text
 
 URL = "http://127.0.0.1:8700/"
 YES = new_data_part({KEY: {"approved": True}})
@@ -198,6 +198,28 @@ async def test_files_and_data_reach_the_model() -> None:
         TextPart('{"page": 5}'),
     )
     assert list(started.messages) == [UserMessage(parts)]
+
+
+async def test_text_that_comes_while_a_piece_is_sent_goes_out_as_one(tmp_path: Path) -> None:
+    """The SDK copies a task for each piece; a long answer would cost the square of its length."""
+    long = " ".join(["word"] * 1_000)
+    call = {"text": long, "calls": [{"name": "look"}]}
+
+    @tool
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    agent = Agent(ScriptedModel([call, long]), tools=[look])
+    async with served(agent, tmp_path / "runs.db", streaming=True) as client:
+        told = await events(client, new_text_part("Talk."))
+
+    pieces = [event.artifact_update for event in told if event.HasField("artifact_update")]
+    texts = ["".join(part.text for part in one.artifact.parts) for one in pieces]
+    anew = [at for at, piece in enumerate(pieces) if not piece.append]
+    assert len(anew) == 2
+    assert "".join(texts[: anew[1]]) == "".join(texts[anew[1] :]) == long
+    assert len(pieces) < 100
 
 
 async def test_a_url_starts_no_run(tmp_path: Path) -> None:

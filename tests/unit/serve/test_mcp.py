@@ -217,6 +217,8 @@ async def test_a_changed_or_used_state_starts_nothing(desk: Desk) -> None:
 
     assert not first.is_error
     assert second.is_error
+    assert first.structured_content is not None
+    assert f"run {first.structured_content['run_id']}. Fix: ask" in said(second)
     assert desk.paid == ["5"]
 
 
@@ -234,7 +236,7 @@ async def test_a_run_belongs_to_its_caller(desk: Desk) -> None:
         )
         status = await client.call_tool("run_status", {"run_id": run_id})
 
-    assert answered.is_error
+    assert said(answered).startswith("`request_state`: expected one of this caller")
     assert said(status) == f"no run {run_id!r} of this caller."
     assert desk.paid == ["5"]
 

@@ -186,10 +186,14 @@ async def test_the_agents_own_store_keeps_the_runs(tmp_path: Path) -> None:
 
 
 def test_agents_of_two_stores_need_one() -> None:
-    first, second = [Agent(ScriptedModel([]), name=name, store=MemoryStore()) for name in "ab"]
+    """The error names no store, which may be a URL with a password."""
+    urls = [f"postgresql://ada:secret@{host}/runs" for host in "ab"]
+    first, second = [Agent(ScriptedModel([]), name=url[-6], store=url) for url in urls]
 
-    with pytest.raises(ConfigError, match="share a store"):
+    with pytest.raises(ConfigError, match="share a store") as error:
         McpServer([first, second])
+
+    assert "secret" not in str(error.value)
 
 
 async def test_the_status_of_a_run_that_is_over_has_its_answer(tmp_path: Path) -> None:

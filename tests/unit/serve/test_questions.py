@@ -14,8 +14,10 @@ from a2a.helpers import get_data_parts, get_message_text, new_data_part, new_tex
 from a2a.types import Part, Task
 from mcp import Client
 
-from graphloop import Agent, tool
+from graphloop import END, Agent, Graph, tool
 from graphloop.effects import IN_WORDS
+from graphloop.nodes import Append, Approve, ModelCall, PrepareStep
+from graphloop.outcomes import Answered, Final, Ready
 from graphloop.questions import Pending
 from graphloop.serve import McpServer, a2a_app
 from graphloop.serve.served import question_about
@@ -33,6 +35,34 @@ FORM = {
 NESTED = {"type": "object", "properties": {"colours": {"type": "array"}}, "required": ["colours"]}
 
 
+def of_text(name: str) -> dict[str, object]:
+    """Return a form with one text."""
+    return {"type": "object", "properties": {name: {"type": "string"}}, "required": [name]}
+
+
+def planner() -> Agent:
+    """Return an agent whose tool is a graph that shows a person its answer."""
+    prepare, model, append, shown = PrepareStep(), ModelCall(), Append(), Approve()
+    graph: Graph[None] = Graph(
+        "plan",
+        prepare,
+        {
+            prepare: {Ready: model, ...: END},
+            model: {Answered: append, ...: END},
+            append: {Final: shown, ...: END},
+            shown: {...: END},
+        },
+    )
+    plans = graph.as_tool(None, description="Plan.", model=ScriptedModel(["Go."], restart=True))
+    script: list[object] = [{"calls": [{"name": "plan", "arguments": {"prompt": "?"}}]}, tells]
+    return Agent(ScriptedModel(script, restart=True), tools=[plans], name="planner")
+
+
+def tells(request: Any) -> str:
+    """Return the last result as the model's text."""
+    return str(list(request.messages)[-1].content)
+
+
 def painter(takes: str) -> Agent:
     """Return an agent whose tool asks a person, and which tells what the tool got."""
 
@@ -42,9 +72,6 @@ def painter(takes: str) -> Agent:
         if context.answer is None:
             raise ToolAsks("Which colour?", takes, "")
         return f"{context.answer.approved} {context.answer.content}".strip()
-
-    def tells(request: Any) -> str:
-        return str(list(request.messages)[-1].content)
 
     script: list[object] = [{"calls": [{"name": "paint"}]}, tells]
     return Agent(ScriptedModel(script, restart=True), tools=[paint], name="painter")
@@ -58,6 +85,8 @@ def painter(takes: str) -> Agent:
         (json.loads(IN_WORDS), ["answer"], {"answer": "red"}, '{"answer": "red"}'),
         (NESTED, ["json"], {"json": '{"colours": ["red"]}'}, '{"colours": ["red"]}'),
         ({"type": "object", "properties": {}}, [], {}, "{}"),
+        (of_text("json"), ["json"], {"json": "a"}, '{"json": "a"}'),
+        (of_text("question"), ["question"], {"question": "a"}, '{"question": "a"}'),
     ],
 )
 async def test_an_mcp_client_shows_the_questions_own_form(
@@ -84,9 +113,38 @@ async def test_an_mcp_client_shows_the_questions_own_form(
     assert json.loads(value) == json.loads(got)
 
 
-async def _answered(takes: str, *answers: Part) -> tuple[Task, list[Task]]:
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_an_mcp_client_decides_about_an_answer(mode: str) -> None:
+    """An `Approve` node asks no question: it shows an answer, which takes a yes or an edit."""
+    seen: list[str] = []
+
+    async def answer(context: object, params: types.ElicitRequestParams) -> types.ElicitResult:
+        assert isinstance(params, types.ElicitRequestFormParams)
+        seen.append(params.message)
+        edit = '{"answer": "Stay."}'
+        return types.ElicitResult(action="accept", content={"approve": True, "edit": edit})
+
+    server = McpServer([planner()])
+    async with Client(server.connection, mode=mode, elicitation_callback=answer) as client:
+        result = await client.call_tool("planner", {"prompt": "Plan."})
+
+    assert seen == ['Run approve with {"answer": "Go."}?']
+    assert isinstance(result, types.CallToolResult)
+    assert said(result) == "Stay."
+
+
+async def test_an_a2a_client_decides_about_an_answer() -> None:
+    yes = new_data_part({"c0.0/approve.2": {"approved": True}})
+    task, (done,) = await _answered(planner(), yes)
+
+    assert get_message_text(task.status.message) == 'Run approve with {"answer": "Go."}?'
+    assert text(done) == "Go."
+
+
+async def _answered(asks: str | Agent, *answers: Part) -> tuple[Task, list[Task]]:
     """Ask a question as a task, and send answers until it is over."""
-    transport = httpx.ASGITransport(a2a_app(painter(takes), URL))
+    agent = painter(asks) if isinstance(asks, str) else asks
+    transport = httpx.ASGITransport(a2a_app(agent, URL))
     async with httpx.AsyncClient(transport=transport) as http:
         client = await create_client(URL, ClientConfig(httpx_client=http, streaming=False))
         task = await sent(client, new_text_part("Paint."))
