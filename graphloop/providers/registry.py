@@ -143,7 +143,7 @@ def resolve(
             "base_url='http://localhost:8080/...' asks a server of your own.",
         )
     headers, query = access.get("headers"), access.get("query")
-    endpoint = loaded(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})
+    endpoint = loaded(".endpoint:Endpoint")(url, key, headers or {}, query or {})
     limits = {option: access.get(option) for option in ("timeouts", "retries", "limits")}
     wire = service.model(name, stream=access.get("stream") is not False)
     provider = loaded(".http:HttpProvider")(wire, endpoint, label=model, **limits)
