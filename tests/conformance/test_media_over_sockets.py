@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, tool
+from graphloop import Agent, Graph, StepChanges, allow, tool
 from graphloop.errors import ConfigError, ToolError
+from graphloop.loop import Standard, standard_edges
 from graphloop.media import FileId, MediaPart, audio, file, image, video
+from graphloop.nodes import ModelCall
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.google.wire import GoogleGemini
@@ -136,6 +138,47 @@ async def test_a_run_survives_media_of_a_tool_that_its_model_cannot_take(
     assert all(f"the wire {wire!r}" in one and "Fix: " in one for one in warnings)
     assert warnings
     assert result.text
+
+
+@pytest.mark.parametrize("by_node", [False, True])
+async def test_a_model_other_than_the_usual_one_gets_the_media_that_only_it_takes(
+    by_node: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The usual model is not asked then, so its refusal of a film must not lose the film."""
+
+    @tool
+    async def get_weather(city: str) -> list[TextPart | MediaPart]:
+        """Return a film of the weather."""
+        return [TextPart(city), video(b"\0\1", "video/mp4")]
+
+    form, recorded = WIRES["google"]
+    answers = [Answer([recorded["tools"]]), Answer([recorded["text"]])]
+    async with WireServer(answers) as server:
+        usual, viewer = (
+            HttpProvider(each, Endpoint(server.url, "k")) for each in (OpenAIChat("m"), form)
+        )
+        if by_node:
+            monkeypatch.setenv("GEMINI_API_KEY", "k")
+            monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
+            nodes = Standard(model=ModelCall(model=viewer.label))
+            graph = Graph[None]("viewer", nodes.prepare, standard_edges(nodes))
+            result = await graph.run(
+                None,
+                model=usual,
+                tools=[get_weather],
+                gate=allow("*"),
+                prompt="What is the weather?",
+            )
+        else:
+            agent = Agent(
+                usual,
+                tools=[get_weather],
+                prepare_step=lambda _: StepChanges(model=viewer),
+            )
+            result = await agent.generate("What is the weather?")
+
+    assert b64encode(b"\0\1") in server.requests[1].body
+    assert not result.warnings
 
 
 @pytest.mark.parametrize("made_by", DRAWN)
