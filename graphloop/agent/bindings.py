@@ -195,12 +195,14 @@ class GraphFacts(Struct, frozen=True):
         asks_model: see `asks_model`.
         needs_messages: whether a node sends the run's conversation to a model.
         one_at_a_time: see `runs_one_at_a_time`.
+        asked: the labels of the models that nodes ask first with the run's conversation.
         reading: the nodes whose own functions read `deps`.
         limits: the limits of the nodes on costs and tokens.
     """
 
     carried: Bindings
     models: Mapping[str, str]
+    asked: frozenset[str]
     agents: Mapping[str, str]
     functions: Mapping[str, str]
     naming_tools: tuple[Node[Any, Outcome], ...]
@@ -223,6 +225,7 @@ class GraphFacts(Struct, frozen=True):
         return cls(
             carried=carried,
             models=models_named(every),
+            asked=frozenset([each.model for each in every if isinstance(each, ModelCall)]) - {""},
             agents=agents_named(every),
             functions={name: named[name] for name in named if name not in carried.callbacks},
             naming_tools=tuple([node for node in every if isinstance(node, NAMING_TOOLS)]),

@@ -237,6 +237,7 @@ class RunTerms(Generic[S]):
         )
         self.tool_names = resources.callable_names
         self.needs_messages, self.limits = facts.needs_messages, facts.limits
+        self._named = facts.asked
         self.nesting = nesting_of(graph, resources.children, depth)
         self.reply_max = reply_max(self.setup, resources)
         # Cached: an agent that is a sub-agent at many levels is computed once.
@@ -307,6 +308,7 @@ class RunTerms(Generic[S]):
         return Ports(
             store=store,
             models=self.resources.models,
+            named=self._named,
             toolbox=toolbox,
             callbacks=self._callbacks(toolbox, deps),
             approve=approve,

@@ -118,6 +118,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     Args:
         store: the store of the journal.
         models: the models by label.
+        named: the labels of the models that nodes ask first, in place of the run's model.
         toolbox: the tools that can run in this process.
         callbacks: the user's functions, by their names in `Invoke`.
         approve: the function that answers `AskHuman`; None parks the run instead.
@@ -179,6 +180,7 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     pace: Pace | None = None
     elsewhere: Elsewhere | None = None
     revision: str = ""
+    named: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
         # Short, because `deps` and the secret must appear in no traceback.
@@ -202,21 +204,24 @@ class Ports(Struct, Generic[S], frozen=True, kw_only=True, eq=False):
     def sendable(
         self, content: str | tuple[UserPart, ...], tool: str, run: Run[Any]
     ) -> str | tuple[UserPart, ...]:
-        """Return a tool's result with a note for each part that the run's model cannot take.
+        """Return a tool's result with a note for each part that no model of the run takes.
 
         In the journal, such a part would end the next request, and each resume. A warning of the
-        run tells why the model cannot take it.
+        run tells why the model cannot take it. Models that a fallback asks do not count.
         """
-        if isinstance(content, str) or (model := self.models.get(run.setup.model)) is None:
+        if isinstance(content, str):
             return content
-        parts: list[UserPart] = []
-        for part in content:
-            why = why_unfit(model, part) if isinstance(part, MediaPart) else ""
-            if isinstance(part, MediaPart) and why:
-                self.wrong[f"the result of tool {tool!r}: {why}"] = None
-                parts.append(TextPart(f"[left out: {part.label}, which this model cannot take]"))
-            else:
-                parts.append(part)
+        turn, setup = run.turn, run.setup
+        labels = [turn.model] if turn.model else [setup.model, *self.named]
+        models = [self.models[label] for label in labels if label in self.models]
+        parts = list(content)
+        for at, part in enumerate(content):
+            if not isinstance(part, MediaPart):
+                continue
+            whys = [why_unfit(model, part) for model in models]
+            if whys and all(whys):
+                self.wrong[f"the result of tool {tool!r}: {whys[0]}"] = None
+                parts[at] = TextPart(f"[left out: {part.label}, which this model cannot take]")
         return tuple(parts)
 
 

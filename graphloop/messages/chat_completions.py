@@ -30,12 +30,15 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "system": ("content",),
     "developer": ("content",),
     "user": ("content",),
-    "assistant": ("content", *CHAT_REASONING, "reasoning_details", "tool_calls"),
+    "assistant": ("content", *CHAT_REASONING, "reasoning_details", "audio", "tool_calls"),
     "tool": ("content", "is_error", "name", "tool_call_id"),
 }
 
 AUDIO: Final[Mapping[str, str]] = {"mp3": "audio/mpeg"}
 """The media types of audio formats whose word is not the second half of the type."""
+
+SOUND: Final = "audio/pcm"
+"""The type of sound whose bytes tell no other one."""
 
 UNKNOWN_TYPE: Final = "application/octet-stream"
 
@@ -148,6 +151,8 @@ def _assistant_parts(place: str, message: Mapping[str, object]) -> list[Assistan
             parts.append(ReasoningPart(text_field(place, message, name), extra=extra))
     if text := _check_text(place, message.get("content")):
         parts.append(TextPart(text))
+    if message.get("audio"):
+        parts += _said_aloud(f"{place}.audio", as_fields(message["audio"]))
     calls = message.get("tool_calls") or ()
     if not isinstance(calls, Sequence) or isinstance(calls, str):
         raise ConfigError(
@@ -166,6 +171,14 @@ def _assistant_parts(place: str, message: Mapping[str, object]) -> list[Assistan
                     f"arguments (a JSON string), found {call!r:.80}"
                 )
     return parts
+
+
+def _said_aloud(place: str, audio: Mapping[str, object]) -> list[AssistantPart]:
+    """Return the words and the sound of an answer; another server does not know its id."""
+    refuse_other_fields(place, audio, ("id", "data", "transcript", "expires_at"))
+    said, data = text_field(place, audio, "transcript"), text_or_empty(place, audio, "data")
+    sound = [media_in(place, data, SOUND)] if data else []
+    return [TextPart(said), *sound]
 
 
 def _extra_json(place: str, call: Mapping[str, object]) -> str:

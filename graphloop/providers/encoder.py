@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from math import inf
 from operator import is_
+from time import time
 from typing import assert_never, final
 
 from ..errors import ConfigError
@@ -37,9 +39,13 @@ class EncodedHistory(ABC):
     Attributes:
         parts: the bytes of the encoded messages, in order.
         instructions: the system messages that the wire sends in the head of the request.
+        now: the time of the request, in seconds since the epoch.
+        valid_until: the time at which the messages must be encoded again, since the server then
+            forgets an id that they name.
     """
 
     def __init__(self) -> None:
+        self.now, self.valid_until = 0.0, inf
         self.parts: list[bytes] = []
         self.instructions: list[str] = []
         self._known: Sequence[Message] = ()
@@ -182,8 +188,10 @@ class PrefixEncoder:
         Raises:
             ConfigError: this wire format cannot express a setting, tool, option or message.
         """
-        if not self._history.is_start_of(request.messages):
+        history, now = self._history, time()
+        if now >= history.valid_until or not history.is_start_of(request.messages):
             self._history = self._new_history()
+        self._history.now = now
         try:
             self._history.grow(request.messages, self.service)
         except ConfigError:

@@ -13,7 +13,7 @@ from hashlib import sha256
 from inspect import isawaitable
 from pathlib import PurePath
 from traceback import extract_tb
-from typing import Final, final
+from typing import Final, cast, final
 
 import httpx
 
@@ -74,19 +74,15 @@ class Endpoint:
                 "api_key: expected a text, or a function that returns it, found "
                 f"{type(self.api_key).__name__}. Fix: give one of them."
             )
+        # Copies, because the caller may change its own mappings later.
+        object.__setattr__(self, "headers", _checked("headers", self.headers))
+        object.__setattr__(self, "query", _checked("query", self.query))
         for name, value in self.headers.items():
             if name.lower() in OWN_HEADERS or not _fits_header(f"{name}:{value}"):
                 raise ConfigError(
                     f"headers: expected names and values of printable ASCII, and none of "
                     f"{', '.join(sorted(OWN_HEADERS))}, found another at {name!r:.80}. Fix: leave "
                     "it out, or correct it."
-                )
-
-        for name, value in self.query.items():
-            if not (isinstance(name, str) and name and isinstance(value, str)):  # pyright: ignore[reportUnnecessaryIsInstance] - JSON
-                raise ConfigError(
-                    f"query: expected names and values of text, found {name!r:.80} with "
-                    f"{type(value).__name__}. Fix: write the value as text."
                 )
 
     def url(self, path: str) -> httpx.URL:
@@ -163,6 +159,21 @@ class Endpoint:
                     _hide_key(secret, arg) if isinstance(arg, str) else arg for arg in link.args
                 )
             link = link.__cause__
+
+
+def _checked(place: str, given: object) -> Mapping[str, str]:
+    """Return a copy of further headers, or fields of the URL, if it maps names to texts."""
+    found = "" if isinstance(given, Mapping) else f"{type(given).__name__}"
+    fields = cast("Mapping[object, object]", given if isinstance(given, Mapping) else {})
+    for name, value in fields.items():
+        if not (isinstance(name, str) and name and isinstance(value, str)):
+            found = f"{name!r:.80} with {type(value).__name__}"
+    if found:
+        raise ConfigError(
+            f"{place}: expected a mapping of names to texts, found {found}. Fix: write each name "
+            "and each value as text, as in {'x-tenant': '7'}."
+        )
+    return {str(name): str(value) for name, value in fields.items()}
 
 
 def _raised_at(error: BaseException) -> str:

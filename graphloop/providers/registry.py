@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypedDict, Unpack, cast
 from urllib.parse import urlsplit
 
 from ..errors import AuthenticationFailed, ConfigError, nearest
+from ..media import Inline
 from ..values import (
     AssistantMessage,
     MediaPart,
@@ -23,6 +24,7 @@ from ..values import (
     ToolResult,
     ToolSpec,
     UserMessage,
+    evolve,
 )
 from .base import ApiKey, Provider
 from .services import SERVICES, loaded
@@ -46,6 +48,7 @@ __all__ = [
     "why_unfit",
 ]
 
+FIRST_BYTES: Final = 1024
 SCRIPT: Final = "script"
 HELLO: Final = UserMessage("Hello")
 """The question of a request that is encoded for a check, and never sent."""
@@ -143,7 +146,7 @@ def resolve(
             "base_url='http://localhost:8080/...' asks a server of your own.",
         )
     headers, query = access.get("headers"), access.get("query")
-    endpoint = loaded(".endpoint:Endpoint")(url, key, {**(headers or {})}, {**(query or {})})
+    endpoint = loaded(".endpoint:Endpoint")(url, key, headers or {}, query or {})
     limits = {option: access.get(option) for option in ("timeouts", "retries", "limits")}
     wire = service.model(name, stream=access.get("stream") is not False)
     provider = loaded(".http:HttpProvider")(wire, endpoint, label=model, **limits)
@@ -235,8 +238,12 @@ def check_settings(provider: Provider, settings: Settings) -> None:
 def why_unfit(provider: Provider, part: MediaPart) -> str:
     """Return why a model cannot take media of a tool; empty if it can.
 
-    A provider of the caller's own is asked as in `check_settings`.
+    A provider of the caller's own is asked as in `check_settings`. Of media other than text, it is
+    shown only the first bytes, since encoding all of them would take as long as the request does.
     """
+    is_text = part.media_type.startswith("text/") or part.media_type == "application/json"
+    if isinstance(part.source, Inline) and not is_text:
+        part = evolve(part, source=Inline(part.source.data[:FIRST_BYTES]))
     called = AssistantMessage((ToolCall("call", "tool", "{}"),))
     returned = ToolResult("c0.0", "call", "tool", (part,))
     try:

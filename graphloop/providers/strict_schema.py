@@ -54,8 +54,8 @@ def strict_form(schema: JsonObject) -> JsonObject | None:
     """Return `schema` in the form that OpenAI's strict mode accepts, or None if there is none.
 
     Strict mode requires that objects forbid additional properties and require all their properties.
-    So an object that says nothing of additional properties forbids them, and a property that is
-    null by default is required. Each value that fits the form fits `schema`, too.
+    So an object that says nothing of additional properties forbids them, and a property that may
+    be null, and is by default, is required. Each value that fits the form fits `schema`, too.
     """
     form = _close_objects(schema)
     is_plain = form.get("type") == "object" and "anyOf" not in form
@@ -69,10 +69,19 @@ def _close_objects(part: JsonObject) -> JsonObject:
         return closed
     closed.setdefault("additionalProperties", False)
     for name, schema in properties.items():
-        if is_object(schema) and schema.get("default", "") is None:
+        if is_object(schema) and schema.get("default", "") is None and _takes_null(schema):
             del schema["default"]
             required = required if name in required else [*required, name]
     return {**closed, "required": required} if required else closed
+
+
+def _takes_null(part: JsonObject) -> bool:
+    kind, among, either = part.get("type"), part.get("enum"), part.get("anyOf")
+    return (
+        "null" in (kind if is_list(kind) else [kind])
+        or (is_list(among) and None in among)
+        or (is_list(either) and any(_takes_null(each) for each in either if is_object(each)))
+    )
 
 
 def _strict_value(key: str, value: object) -> object:

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from graphloop import Agent, Tool, tool
+from graphloop import Agent, Graph, StepChanges, Tool, allow, tool
 from graphloop.errors import ConfigError, ToolError
-from graphloop.media import FileId, MediaPart, audio, file, image, video
+from graphloop.loop import Standard, standard_edges
+from graphloop.media import FileId, Inline, MediaPart, audio, file, image, video
+from graphloop.nodes import ModelCall
 from graphloop.providers.anthropic.wire import AnthropicMessages
 from graphloop.providers.base import Wire
 from graphloop.providers.google.wire import GoogleGemini
@@ -26,7 +28,7 @@ from tests.google_talk import recorded as recorded_by_google
 from tests.google_talk import stream as google_stream
 from tests.responses_talk import ITEMS, PIXEL, RESPONSES, recorded, stream
 from tests.transcripts import ANTHROPIC, OPENAI
-from tests.wire_server import Answer, WireServer, sse
+from tests.wire_server import Answer, WireServer, json_answer, sse
 
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 PDF = b"%PDF-1.7\n" + bytes(range(255, -1, -1))
@@ -159,6 +161,47 @@ async def test_a_run_survives_media_of_its_caller_that_its_model_cannot_take(wir
     assert result.text
 
 
+@pytest.mark.parametrize("by_node", [False, True])
+async def test_a_model_other_than_the_usual_one_gets_the_media_that_only_it_takes(
+    by_node: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The usual model is not asked then, so its refusal of a film must not lose the film."""
+
+    @tool
+    async def get_weather(city: str) -> list[TextPart | MediaPart]:
+        """Return a film of the weather."""
+        return [TextPart(city), video(b"\0\1", "video/mp4")]
+
+    form, recorded = WIRES["google"]
+    answers = [Answer([recorded["tools"]]), Answer([recorded["text"]])]
+    async with WireServer(answers) as server:
+        usual, viewer = (
+            HttpProvider(each, Endpoint(server.url, "k")) for each in (OpenAIChat("m"), form)
+        )
+        if by_node:
+            monkeypatch.setenv("GEMINI_API_KEY", "k")
+            monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", server.url)
+            nodes = Standard(model=ModelCall(model=viewer.label))
+            graph = Graph[None]("viewer", nodes.prepare, standard_edges(nodes))
+            result = await graph.run(
+                None,
+                model=usual,
+                tools=[get_weather],
+                gate=allow("*"),
+                prompt="What is the weather?",
+            )
+        else:
+            agent = Agent(
+                usual,
+                tools=[get_weather],
+                prepare_step=lambda _: StepChanges(model=viewer),
+            )
+            result = await agent.generate("What is the weather?")
+
+    assert b64encode(b"\0\1") in server.requests[1].body
+    assert not result.warnings
+
+
 @pytest.mark.parametrize("made_by", DRAWN)
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_picture_that_a_model_made_can_be_shown_to_any_model(
@@ -205,3 +248,53 @@ async def test_media_that_the_wire_cannot_take_is_refused_before_sending(
 
     assert found in str(caught.value)
     assert not server.requests
+
+
+@pytest.mark.parametrize("streamed", [True, False])
+async def test_a_chat_goes_on_after_an_answer_that_was_spoken(
+    streamed: bool, tmp_path: Path
+) -> None:
+    """The user reads the words and has the sound; the server gets its id, also from a journal."""
+    sound = b"RIFF\0\0\0\0WAVE" + bytes(range(256)) * 80  # Too long for a journal's line.
+    data = b64encode(sound).decode()
+    about = {"id": "audio_1", "expires_at": 9_999_999_999}
+    pieces: list[object] = [
+        {"id": "audio_1", "transcript": "It "},
+        {"data": data[:4001]},
+        {"transcript": "rains."},
+        {"data": data[4001:]},
+        {"expires_at": 9_999_999_999},
+    ]
+    whole: object = {"content": None, "audio": {**about, "data": data, "transcript": "It rains."}}
+    spoken: list[object] = [
+        *({"choices": [{"index": 0, "delta": {"audio": each}}]} for each in pieces),
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]},
+    ]
+    choice = {"index": 0, "message": whole, "finish_reason": "stop"}
+    answer = (
+        Answer(sse(*map(json.dumps, spoken), "[DONE]"))
+        if streamed
+        else json_answer(200, json.dumps({"choices": [choice]}))
+    )
+    async with WireServer([answer, answer]) as server:
+        agents = [
+            Agent(
+                HttpProvider(OpenAIChat("m", stream=streamed), Endpoint(server.url, "k")),
+                store=str(tmp_path / "runs.db"),
+            )
+            for _ in range(2)
+        ]
+
+        results = [await agent.chat("me").send("The weather?") for agent in agents]
+        for agent in agents:
+            await agent.aclose()
+
+    assert ["It rains."] * 2 == [result.text for result in results]
+    assert [("audio/wav", sound)] == [
+        (each.media_type, each.source.data)
+        for each in results[0].media
+        if isinstance(each.source, Inline)
+    ]
+    sent = json.loads(server.requests[1].body)["messages"]
+    assert {"role": "assistant", "audio": {"id": "audio_1"}} == sent[1]
+    assert not any(set(one) - {"role", "content", "audio"} for one in sent)

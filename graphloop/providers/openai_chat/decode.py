@@ -16,12 +16,9 @@ from msgspec.json import Decoder
 from ...media import Inline, MediaPart
 from ...values import (
     AssistantMessage,
-    AssistantPart,
     FinishReason,
     OpaquePart,
-    ReasoningPart,
     Reply,
-    TextPart,
     Usage,
 )
 from ..base import Delta, MediaDelta, ReasoningDelta, ServerEvent, TextDelta, UsageSoFar
@@ -40,8 +37,8 @@ from ..wire_json import (
     json_text,
     parse_object,
 )
-from .calls import CallAssembler, CallDraft, add_field
-from .messages import CHAT_REASONING, CHAT_WIRE, THINKING_EXTRA, image_part
+from .assembly import CallAssembler, CallDraft, Prose, ProseDelta, SoundDraft, add_field
+from .messages import CHAT_REASONING, CHAT_WIRE, THINKING_EXTRA, TRANSCRIPT_EXTRA, image_part
 
 __all__ = ["ChatDecoder"]
 
@@ -49,7 +46,8 @@ _METADATA: Final = ("id", "system_fingerprint", "service_tier", "timings")
 _NOTHING: Final = Usage()
 _GROWING: Final = ("text", "summary", "data")  # Reasoning detail fields that stream in pieces.
 
-_ProseDelta: TypeAlias = type[TextDelta] | type[ReasoningDelta]
+_Ready: TypeAlias = OpaquePart | MediaPart
+_Medium: TypeAlias = MediaPart | SoundDraft
 
 
 class _Delta(Struct, forbid_unknown_fields=True, gc=False):
@@ -80,30 +78,24 @@ class _Chunk(Struct, gc=False):
 _decode = Decoder(_Chunk).decode
 
 
-class _Prose:
-    """Consecutive text, or consecutive reasoning, that becomes one message part."""
-
-    __slots__ = ("extra", "joiner", "kind")
-
-    def __init__(self, kind: _ProseDelta, extra: str) -> None:
-        self.kind: _ProseDelta = kind
-        self.extra = extra
-        self.joiner = TextJoiner()
-
-
 @final
 class ChatDecoder:
     """Decodes the events of one OpenAI chat response stream (see `Decoder`).
 
     Only `[DONE]` sets `complete`, because the usage may follow the finish reason.
+
+    Args:
+        words: the meanings of the server's finish reasons.
+        model: the name of the model that is asked.
     """
 
-    def __init__(self, words: FinishWords) -> None:
+    def __init__(self, words: FinishWords, model: str = "") -> None:
         self.complete = False
-        self._words = words
+        self._words, self._asked = words, model
         self._out: list[Delta | UsageSoFar] = []  # The items of the current event.
-        self._parts: list[_Prose | CallDraft | OpaquePart | MediaPart] = []
-        self._prose: _Prose | None = None
+        self._parts: list[Prose | CallDraft | SoundDraft | _Ready] = []
+        self._sound: SoundDraft | None = None
+        self._prose: Prose | None = None
         self._calls = CallAssembler()
         self._reasoning_field = ""
         self._details: list[JsonObject] = []
@@ -147,8 +139,8 @@ class ChatDecoder:
         extra = dict(self._extra)
         if self._details:
             extra["reasoning_details"] = self._details
-        parts = tuple(map(_part_of_draft, self._parts))
-        message = AssistantMessage(parts, CHAT_WIRE, json_text(extra) if extra else "")
+        parts = [each if isinstance(each, _Ready) else each.part() for each in self._parts]
+        message = AssistantMessage(tuple(parts), CHAT_WIRE, json_text(extra) if extra else "")
         metadata = json_text(self._metadata) if self._metadata else ""
         reason = meaning(self._words, self._finish)
         if self._refused:
@@ -224,21 +216,22 @@ class ChatDecoder:
                 for fragment in as_list(value, "delta.tool_calls"):
                     self._add_call(as_object(fragment, "delta.tool_calls[]"))
             case "images", _ if is_list(value):
-                for image in value:
-                    self._take_image(image)
+                self._take_images(value)
+            case "audio", _ if is_object(value):
+                self._take_sound(value)
             case "function_call", _:
                 # The API's old format has one call without an id; no server uses the index -1.
                 self._add_call({"index": -1, "function": value})
             case _:
                 add_field(self._extra, name, value)
 
-    def _add_text(self, kind: _ProseDelta, text: str, extra: str = "") -> None:
+    def _add_text(self, kind: ProseDelta, text: str, extra: str = "") -> None:
         if not text:
             return
         prose = self._prose
         if prose is None or prose.kind is not kind or prose.extra != extra:
             self._end_prose()
-            prose = self._prose = _Prose(kind, extra)
+            prose = self._prose = Prose(kind, extra)
             self._parts.append(prose)
             if kind is TextDelta and self._model and not (extra or self._finish):
                 self._flowing = prose.joiner
@@ -265,17 +258,32 @@ class ChatDecoder:
                 self._end_prose()
                 self._parts.append(OpaquePart(json_text(part)))
 
-    def _take_image(self, image: object) -> None:
-        """Add a picture that the model made; OpenRouter and other gateways send it whole."""
-        part = image_part(image)
-        if part is None:
-            add_field(self._extra, "images", [image])
-            return
-        self._end_prose()
-        if isinstance(part.source, Inline):
-            index = sum(isinstance(each, MediaPart) for each in self._parts)
-            self._out.append(MediaDelta(index, part.media_type, base64_text(part.source)))
-        self._parts.append(part)
+    def _take_images(self, images: list[object]) -> None:
+        """Add pictures that the model made; OpenRouter and other gateways send them whole."""
+        for image in images:
+            part = image_part(image)
+            if part is None:
+                add_field(self._extra, "images", [image])
+                continue
+            self._end_prose()
+            if isinstance(part.source, Inline):
+                data = base64_text(part.source)
+                self._out.append(MediaDelta(self._media_count(), part.media_type, data))
+            self._parts.append(part)
+
+    def _take_sound(self, audio: JsonObject) -> None:
+        """Add a piece of what the model says aloud, and of its words."""
+        if isinstance(words := audio.get("transcript"), str):
+            self._add_text(TextDelta, words, TRANSCRIPT_EXTRA)
+        if self._sound is None:
+            self._sound = SoundDraft(self._media_count(), self._asked)
+        deltas = self._sound.add(audio)
+        if deltas and self._sound not in self._parts:
+            self._parts.append(self._sound)
+        self._out += deltas
+
+    def _media_count(self) -> int:
+        return sum(isinstance(each, _Medium) for each in self._parts)
 
     def _take_details(self, details: list[object]) -> None:
         for item in details:
@@ -333,15 +341,6 @@ def _is_error(chunk: JsonObject) -> bool:
     # choices nor these fields.
     bare = chunk.get("detail") or (chunk.get("code") and chunk.get("message"))
     return bool(bare) and not chunk.get("choices")
-
-
-def _part_of_draft(draft: _Prose | CallDraft | OpaquePart | MediaPart) -> AssistantPart:
-    if isinstance(draft, CallDraft):
-        return draft.call()
-    if isinstance(draft, OpaquePart | MediaPart):
-        return draft
-    text = draft.joiner.text
-    return TextPart(text) if draft.kind is TextDelta else ReasoningPart(text, extra=draft.extra)
 
 
 def _thinking_text(thinking: object) -> str:

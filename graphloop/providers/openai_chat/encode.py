@@ -37,6 +37,7 @@ from .messages import (
     media_of_result,
     plain_message,
     result_message,
+    spoken_in,
     turn_message,
 )
 
@@ -87,13 +88,14 @@ def chat_encoder(model: str, names: ChatFields, *, reasoning: bool) -> PrefixEnc
         reasoning: whether the model's reasoning may be sent back to the server.
     """
     head = partial(_head, model, names)
-    return PrefixEncoder(partial(_ChatHistory, names, reasoning=reasoning), head)
+    return PrefixEncoder(partial(_ChatHistory, model, names, reasoning=reasoning), head)
 
 
 @final
 class _ChatHistory(EncodedHistory):
-    def __init__(self, names: ChatFields, *, reasoning: bool) -> None:
+    def __init__(self, model: str, names: ChatFields, *, reasoning: bool) -> None:
         super().__init__()
+        self._model = model
         self._turn_message = partial(
             turn_message, reasoning=reasoning, unknown_fields=names.unknown_fields
         )
@@ -111,7 +113,10 @@ class _ChatHistory(EncodedHistory):
             self.push(self._apart_message())
             self._apart = []
         if isinstance(message, AssistantMessage):
-            entry = self._turn_message(message, self._call_ids.of_turn(message))
+            spoken = spoken_in(message, self._model, self.now)
+            if spoken:
+                self.valid_until = min(self.valid_until, spoken.until)
+            entry = self._turn_message(message, self._call_ids.of_turn(message), spoken)
         else:
             entry = plain_message(message)
         self.push(json_bytes(entry))

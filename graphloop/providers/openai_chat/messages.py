@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 from ...media import FileId, Inline, MediaPart, Url
+from ...spending import is_number
 from ...values import (
     AssistantMessage,
     OpaquePart,
@@ -23,6 +24,7 @@ from ...values import (
     ToolResult,
     UserMessage,
     UserPart,
+    evolve,
 )
 from ..media import MediaPlace, MediaRow, MediaTable, base64_text, data_url, file_name
 from ..wire_json import (
@@ -39,10 +41,13 @@ __all__ = [
     "CHAT_REASONING",
     "CHAT_WIRE",
     "THINKING_EXTRA",
+    "TRANSCRIPT_EXTRA",
+    "Spoken",
     "image_part",
     "media_of_result",
     "plain_message",
     "result_message",
+    "spoken_in",
     "turn_message",
 ]
 
@@ -55,6 +60,9 @@ CHAT_REASONING: Final[Mapping[str, str]] = {
 
 THINKING_EXTRA: Final = '{"type":"thinking"}'
 """The `extra` of a reasoning part that arrived as a typed content part (Mistral)."""
+
+TRANSCRIPT_EXTRA: Final = '{"field":"audio"}'
+"""The `extra` of a text that the model has said aloud."""
 
 
 def plain_message(message: SystemMessage | UserMessage) -> JsonObject:
@@ -161,9 +169,36 @@ _MEDIA: Final = MediaTable(
 )
 
 
+class Spoken(NamedTuple):
+    """The id by which the server knows the sound of a turn, and the time at which it forgets it."""
+
+    id: str
+    until: float
+
+
+def spoken_in(message: AssistantMessage, model: str, now: float) -> Spoken | None:
+    """Return the sound of a turn that `model` made and its server still knows; None without.
+
+    Without it, the words of the sound are sent as text.
+    """
+    for part in message.parts if message.wire == CHAT_WIRE else ():
+        if isinstance(part, MediaPart) and part.kind == "audio":
+            about = _extra(part.extra)
+            known, end = about.get("id"), about.get("expires_at")
+            if about.get("model") == model and isinstance(known, str) and is_number(end):
+                until = end - _MARGIN_S
+                return Spoken(known, until) if now < until else None
+    return None
+
+
+_MARGIN_S: Final = 60
+"""How long before its end an id is no longer sent, since a request may wait."""
+
+
 def turn_message(
     message: AssistantMessage,
     call_ids: Sequence[str],
+    spoken: Spoken | None = None,
     *,
     reasoning: bool = True,
     unknown_fields: bool = True,
@@ -173,6 +208,7 @@ def turn_message(
     Args:
         message: the turn.
         call_ids: an id for each call.
+        spoken: the sound of the turn, in place of its words.
         reasoning: whether the model's reasoning may be sent back to the server.
         unknown_fields: whether fields that only the server knows may be sent back to it.
     """
@@ -182,13 +218,20 @@ def turn_message(
     thoughts = {
         name: extra.pop(name) for name in (*CHAT_REASONING, "reasoning_details") if name in extra
     }
+    if spoken:
+        said = (one for one in message.parts if getattr(one, "extra", "") != TRANSCRIPT_EXTRA)
+        message = evolve(message, parts=tuple(said))
     entry: JsonObject = {"role": "assistant", "content": message.text}
     if own:
         entry["content"] = _typed_content(message, thinking=reasoning) or message.text
     if own and reasoning:
         details = thoughts.get("reasoning_details")
         entry |= {"reasoning_details": details} if details else _flat_reasoning(message)
-    made = [part for part in message.parts if isinstance(part, MediaPart)]
+    if spoken:
+        # The API takes a turn without content if it has sound.
+        entry = {name: value for name, value in entry.items() if value != ""}
+        entry["audio"] = {"id": spoken.id}
+    made = [one for one in message.parts if isinstance(one, MediaPart) and one.kind != "audio"]
     if own and made:
         images = [_MEDIA.json_of(part, "assistant") for part in made]
         entry["images"] = [*images, *extra.pop("images", ())]

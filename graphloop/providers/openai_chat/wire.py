@@ -132,7 +132,7 @@ class OpenAIChat:
 
     def decoder(self) -> ChatDecoder:
         """Return a new decoder for one response stream."""
-        return ChatDecoder({**CHAT_WORDS, **self.finish_words})
+        return ChatDecoder({**CHAT_WORDS, **self.finish_words}, self.model)
 
     def events_of(self, body: bytes) -> list[ServerEvent]:
         """Return the events of the stream that the decoder would read in place of `body`."""

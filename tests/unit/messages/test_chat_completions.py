@@ -57,6 +57,7 @@ def file(**fields: object) -> dict[str, object]:
 READ = ToolCall("a", "read", "{}")
 NOTHING: dict[str, object] = {}
 PARSED: dict[str, object] = {"name": "f", "arguments": {"x": 1}}
+SPOKEN: dict[str, object] = {"id": "a", "transcript": "hi", "expires_at": 1}
 DETAILS = [{"type": "reasoning.encrypted"}]
 
 
@@ -89,6 +90,12 @@ DETAILS = [{"type": "reasoning.encrypted"}]
                 (), "openai", '{"reasoning_details":[{"type":"reasoning.encrypted"}]}'
             ),
         ),
+        (
+            assistant(content=None, audio={**SPOKEN, "data": "UklGRgAAAABXQVZF"}),
+            AssistantMessage((TextPart("hi"), MediaPart("audio/wav", Inline(b"RIFF\0\0\0\0WAVE")))),
+        ),
+        (assistant(content=None, audio=SPOKEN), AssistantMessage((TextPart("hi"),))),
+        (assistant(content="a", audio=None), AssistantMessage((TextPart("a"),))),
         (
             user(image(detail="low")),
             UserMessage((MediaPart("image/*", Url("x"), extra='{"detail":"low"}'),)),
@@ -182,6 +189,8 @@ def test_messages_in_the_openai_form_become_values(
             ),
             "messages[0].tool_calls[0].function: unknown field 'parsed'",
         ),
+        (assistant(audio={"id": "a"}), "messages[0].audio: expected `transcript`"),
+        (assistant(audio={**SPOKEN, "format": "wav"}), "messages[0].audio: unknown field"),
         (assistant(tool_calls="x"), "`tool_calls` to be a list"),
         (assistant(tool_calls=[NOTHING]), "messages[0].tool_calls[0]: expected id"),
         (

@@ -16,6 +16,7 @@ from graphloop.errors import (
     ProviderError,
     ProviderTimeout,
 )
+from graphloop.providers import connect
 from graphloop.providers.endpoint import Endpoint
 from graphloop.providers.http import HttpProvider, Retries, Timeouts
 from tests.echo_wire import ASK, HI, EchoWire, Talk, spoken
@@ -69,6 +70,25 @@ def test_an_endpoint_is_refused_without_quoting_secrets(
 
     assert "secret" not in str(caught.value)
     assert "sécret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"x": 1}, {"x": None}, {1: "x"}, {"": "x"}, ["x"], "x=1"])
+@pytest.mark.parametrize("place", ["headers", "query"])
+def test_a_header_or_a_field_of_the_url_that_is_no_text_is_refused(
+    place: str, given: object
+) -> None:
+    """At the request, httpx would raise a TypeError without a word of what to mend."""
+    with pytest.raises(ConfigError, match=f"{place}: .*, as in {{'x-tenant': '7'}}"):
+        connect("openai:m", api_key="k", **{place: given})  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType] - the mistake
+
+
+def test_a_header_that_its_owner_changes_later_stays_as_it_was_checked() -> None:
+    headers = {"x": "1"}
+    endpoint = Endpoint("https://host", "k", headers)
+
+    headers["x"] = "2\n"
+
+    assert endpoint.headers == {"x": "1"}
 
 
 def given(key: str) -> str:

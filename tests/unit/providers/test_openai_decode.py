@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64decode, b64encode
 
 import pytest
 
@@ -22,7 +23,11 @@ from graphloop.providers.base import (
     ToolCallDelta,
     UsageSoFar,
 )
-from graphloop.providers.openai_chat.messages import CHAT_REASONING, THINKING_EXTRA
+from graphloop.providers.openai_chat.messages import (
+    CHAT_REASONING,
+    THINKING_EXTRA,
+    TRANSCRIPT_EXTRA,
+)
 from graphloop.values import (
     FinishReason,
     OpaquePart,
@@ -294,15 +299,15 @@ def test_unknown_fields_of_calls_and_messages_are_kept() -> None:
     one["function"] = {"name": "f", "arguments": "{}", "strict": True}
 
     found = reply(
-        chunk({"content": "", "images": [1], "audio": {"id": "a"}, "mood": "calm"}),
-        chunk({"images": [2], "audio": {"data": "x"}, "mood": "wild", "nothing": None}),
+        chunk({"content": "", "images": [1], "note": {"id": "a"}, "mood": "calm"}),
+        chunk({"images": [2], "note": {"data": "x"}, "mood": "wild", "nothing": None}),
         calls(one),
         DONE,
     ).message
 
     assert json.loads(found.extra) == {
         "images": [1, 2],
-        "audio": {"id": "a", "data": "x"},
+        "note": {"id": "a", "data": "x"},
         "mood": "wild",
     }
     assert json.loads(found.calls[0].extra) == {
@@ -493,3 +498,65 @@ def test_a_picture_of_another_form_is_kept_as_it_came(image: object) -> None:
 
     assert (TextPart("A fox"),) == answer.message.parts
     assert {"images": [image]} == json.loads(answer.message.extra)
+
+
+WAVE = b"RIFF\x24\0\0\0WAVEfmt " + bytes(range(256))
+RAW = bytes(range(256))
+SOUND_ID = {"id": "audio_1", "expires_at": 9_999_999_999, "model": "m"}
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 7, 400])
+@pytest.mark.parametrize(
+    ("sound", "media_type"), [(WAVE, "audio/wav"), (RAW, "audio/pcm;rate=24000")]
+)
+def test_sound_arrives_in_pieces_that_are_cut_anywhere(
+    sound: bytes, media_type: str, size: int
+) -> None:
+    """Pieces overwrote each other, and the user saw no word of an answer that was spoken."""
+    data = b64encode(sound).decode()
+    more = [data[at : at + size] for at in range(20, len(data), size)]
+    spoken: list[object] = [{"id": "audio_1"}, {"transcript": "Hel"}, {"data": data[:20]}]
+    spoken.append({"transcript": "lo"})
+    spoken.extend({"data": each} for each in more)
+    spoken.append({"expires_at": 9_999_999_999})
+
+    shown, answer = heard_from(*(chunk({"audio": each}) for each in spoken), chunk({}, "stop"))
+
+    text, made = answer.message.parts
+    assert TextPart("Hello", TRANSCRIPT_EXTRA) == text
+    assert isinstance(made, MediaPart)
+    assert (media_type, Inline(sound), SOUND_ID) == (
+        made.media_type,
+        made.source,
+        json.loads(made.extra),
+    )
+    assert "" == answer.message.extra
+    assert "Hello" == "".join(each.text for each in shown if isinstance(each, TextDelta))
+    pieces = [each for each in shown if isinstance(each, MediaDelta)]
+    assert sound == b"".join(b64decode(each.data) for each in pieces)
+    assert {(0, media_type)} == {(each.index, each.media_type) for each in pieces}
+
+
+def test_pieces_of_sound_may_each_end_with_padding() -> None:
+    ends = [chunk({"audio": {"data": b64encode(each).decode()}}) for each in (b"a", b"bc")]
+
+    (made,) = reply(*ends, chunk({}, "stop"), DONE).message.media
+
+    assert Inline(b"abc") == made.source
+
+
+def test_sound_that_is_no_base64_is_refused() -> None:
+    with pytest.raises(BadReply, match="base64"):
+        fed(chunk({"audio": {"data": "?!?!"}}))
+
+
+def test_a_whole_reply_may_be_spoken() -> None:
+    audio = {"id": "audio_1", "data": b64encode(WAVE).decode(), "transcript": "Hello"}
+    body = {"choices": [{"message": {"content": None, "audio": audio}, "finish_reason": "stop"}]}
+    decoder = WIRE.decoder()
+
+    for each in WIRE.events_of(json.dumps(body).encode()):
+        decoder.feed(each)
+
+    message = decoder.reply().message
+    assert ("Hello", [Inline(WAVE)]) == (message.text, [each.source for each in message.media])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import get_args
+from functools import partial
+from typing import Any, get_args
 
 import pytest
 
 from graphloop.errors import ConfigError
 from graphloop.media import Inline, MediaPart, Url
 from graphloop.providers.base import ServerEvent
-from graphloop.providers.openai_chat.messages import THINKING_EXTRA
+from graphloop.providers.openai_chat.messages import THINKING_EXTRA, TRANSCRIPT_EXTRA
 from graphloop.providers.openai_chat.wire import OpenAIChat, ReasoningReturn
 from graphloop.run import History
 from graphloop.values import (
@@ -211,6 +212,54 @@ def test_a_models_own_pictures_go_back_only_to_this_wire() -> None:
     assert found[2] == {"role": "assistant", "content": "A fox."}
     both = sent(evolve(own, extra='{"images":["unknown"]}'))
     assert [drawn, "unknown"] == both[0]["images"]
+
+
+def spoken(until: float = 9_999_999_999, model: str = "gpt-4o") -> AssistantMessage:
+    extra = json.dumps({"model": model, "id": "audio_1", "expires_at": until})
+    words = TextPart("Hello", TRANSCRIPT_EXTRA)
+    return AssistantMessage((words, MediaPart("audio/wav", Inline(b"hi"), extra=extra)), "openai")
+
+
+def test_what_a_model_said_aloud_goes_back_by_its_id() -> None:
+    """The server knows the sound, which is much longer than its id."""
+    call = evolve(spoken(), parts=(*spoken().parts, TextPart("See:"), NYC))
+
+    found = sent(spoken(), QUESTION, call, result("72"))
+
+    assert {"role": "assistant", "audio": {"id": "audio_1"}} == found[0]
+    assert ("See:", {"id": "audio_1"}) == (found[2]["content"], found[2]["audio"])
+    assert ["call_a"] == [each["id"] for each in found[2]["tool_calls"]]
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        spoken(until=1),
+        spoken(model="another"),
+        evolve(spoken(), wire="another"),
+        evolve(spoken(), parts=(spoken().parts[0], MediaPart("audio/wav", Inline(b"hi")))),
+    ],
+)
+def test_sound_that_the_server_no_longer_knows_goes_back_as_its_words(
+    message: AssistantMessage,
+) -> None:
+    """An id that has expired, or one of another model or server, would end the conversation."""
+    assert sent(message) == [{"role": "assistant", "content": "Hello"}]
+
+
+def test_a_long_run_sends_words_once_the_server_has_forgotten_the_sound(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The encoder keeps what it has encoded, perhaps for longer than the server keeps the sound."""
+    encoder, request = OpenAIChat("gpt-4o").encoder(), ModelRequest((spoken(until=1_000),))
+    answers: list[Any] = []
+
+    for now in (900, 930, 950):
+        monkeypatch.setattr("graphloop.providers.encoder.time", partial(float, now))
+        answers.append(json.loads(b"".join(encoder.encode(request)))["messages"])
+
+    by_id = [{"role": "assistant", "audio": {"id": "audio_1"}}]
+    assert [by_id, by_id, [{"role": "assistant", "content": "Hello"}]] == answers
 
 
 def test_images_of_results_follow_the_whole_batch() -> None:

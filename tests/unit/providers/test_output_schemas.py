@@ -127,6 +127,9 @@ def test_a_model_of_pydantic_is_strict_if_openai_knows_its_types(
     "schema",
     [
         within({"type": "number", "default": 1}),
+        within({"type": "number", "default": None}),
+        within({"enum": ["x"], "default": None}),
+        within({"$ref": "#/$defs/B", "default": None}) | {"$defs": {"B": CLOSED}},
         within({"type": "string", "minLength": 1}),
         within({"oneOf": [NUMBER]}),
         within({}),

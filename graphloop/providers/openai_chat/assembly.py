@@ -1,26 +1,52 @@
-"""Assemble the tool calls of one turn from streamed fragments.
+"""Assemble the texts, the tool calls and the sound of one turn from streamed fragments.
 
 Servers disagree on how a fragment identifies its call. Proxies count from 1; Mistral sends no
 index; Gemini's compatible endpoint sends every call at index 0 with a new id; some servers send no
-id; others send every call at index 0 with the same id. So this module numbers calls in the order in
-which they appear. If a fragment has an index, its id alone identifies no call, because ids repeat
-within a turn.
+id; others send every call at index 0 with the same id. So `CallAssembler` numbers calls in the
+order in which they appear. If a fragment has an index, its id alone identifies no call, because ids
+repeat within a turn.
 """
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Sequence
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
-from ...values import ToolCall
-from ..base import Delta, ToolCallDelta
+from ...errors import BadReply
+from ...media import Inline, MediaPart, received
+from ...values import ReasoningPart, TextPart, ToolCall
+from ..base import Delta, MediaDelta, ReasoningDelta, TextDelta, ToolCallDelta
+from ..media import base64_text
 from ..text import TextJoiner, whole_text
 from ..wire_json import JsonObject, as_object, is_list, is_object, is_object_text, json_text
 
-__all__ = ["CallAssembler", "CallDraft", "add_field"]
+__all__ = ["CallAssembler", "CallDraft", "Prose", "ProseDelta", "SoundDraft", "add_field"]
+
+ProseDelta: TypeAlias = type[TextDelta] | type[ReasoningDelta]
 
 _FRAGMENT_FIELDS: Final = frozenset({"index", "id", "type", "function"})
 _FUNCTION_FIELDS: Final = frozenset({"name", "arguments"})
+
+PCM: Final = "audio/pcm;rate=24000"
+"""OpenAI's raw sound: 16 bits, one channel; the only form of its sound without a mark."""
+
+
+@final
+class Prose:
+    """Consecutive text, or consecutive reasoning, that becomes one message part."""
+
+    __slots__ = ("extra", "joiner", "kind")
+
+    def __init__(self, kind: ProseDelta, extra: str) -> None:
+        self.kind: ProseDelta = kind
+        self.extra = extra
+        self.joiner = TextJoiner()
+
+    def part(self) -> TextPart | ReasoningPart:
+        """Return the text as assembled so far."""
+        made = TextPart if self.kind is TextDelta else ReasoningPart
+        return made(self.joiner.text, extra=self.extra)
 
 
 @final
@@ -64,7 +90,7 @@ class CallDraft:
         """End the call; return the deltas that were held back."""
         return self._show(self._arguments.flush(), final=True)
 
-    def call(self) -> ToolCall:
+    def part(self) -> ToolCall:
         """Return the tool call as assembled so far."""
         extra = json_text(self._extra) if self._extra else ""
         return ToolCall(self.id, self.name, self._arguments.text, extra)
@@ -121,6 +147,54 @@ class CallAssembler:
         # Without an index and an id, only a second name shows that a second call starts.
         is_another = last is not None and last.name and _word(_function_of(fragment).get("name"))
         return None if is_another else last
+
+
+@final
+class SoundDraft:
+    """The sound of a reply being assembled; servers may cut its base64 text anywhere.
+
+    Args:
+        index: the position of the sound among the media of the reply.
+        model: the name of the model that was asked.
+    """
+
+    def __init__(self, index: int, model: str) -> None:
+        self._index = index
+        self._about: JsonObject = {"model": model}
+        self._rest = ""
+        self._pieces: list[bytes] = []
+        self._media_type = ""
+
+    def add(self, piece: JsonObject) -> Sequence[Delta]:
+        """Add the next piece of the sound; return the deltas to show.
+
+        Raises:
+            BadReply: the data is not base64.
+        """
+        for name in ("id", "expires_at"):
+            if piece.get(name) is not None:
+                self._about[name] = piece[name]
+        text = self._rest + _text(piece.get("data"))
+        whole = len(text) - len(text) % 4
+        self._rest = text[whole:]
+        try:
+            data = b64decode(text[:whole], validate=True)
+        except ValueError as error:
+            raise BadReply(
+                f"delta.audio.data: expected base64, found {text[:80]!r}. Fix: ask again."
+            ) from error
+        if not data:
+            return ()
+        if not self._pieces:
+            told = received(data, "").media_type
+            self._media_type = told if told.startswith("audio/") else PCM
+        self._pieces.append(data)
+        return (MediaDelta(self._index, self._media_type, base64_text(Inline(data))),)
+
+    def part(self) -> MediaPart:
+        """Return the sound as assembled so far."""
+        source = Inline(b"".join(self._pieces))
+        return MediaPart(self._media_type, source, extra=json_text(self._about))
 
 
 def add_field(into: JsonObject, name: str, value: object) -> None:
