@@ -140,7 +140,7 @@ MUTANTS: Final = (
     ProtocolMutant(
         "eviction: a worker that was declared dead goes on under its name",
         [(LEASES, "        return\n    holder.rename()\n", "        return\n"),
-         (WRITER, "            holder.rename()\n", "")],
+         (WRITER, "        holder.rename()  # Without", "        # Without")],
         (f"{STORE_TESTS}::test_a_worker_that_was_declared_dead_goes_on_under_a_new_name",),
     ),
     ProtocolMutant(

@@ -340,12 +340,12 @@ class Writer:
             holder.forget(run_id, lapsed)
         if leases.beat(link, holder):
             holder.is_registered = True
-        elif holder.is_registered:
+            return
+        if holder.is_registered:
             LOG.warning("%s was declared dead, and its runs go on elsewhere", holder.name)
-            holder.rename()
+        holder.rename()  # Without a warning, a refused claim has undone the row.
+        if holder.serves:
             with_retry(partial(leases.take_row, link, holder), link.transaction)
-        else:
-            holder.is_announced = False  # A refused claim has undone the row.
 
     def _close(self) -> None:
         self._wake()
