@@ -29,7 +29,7 @@ from a2a.types import InternalError, Message, Part, Task, TaskState
 from ..a2a import message_part
 from ..agent import Agent, RunResult, RunStream
 from ..effects import IN_WORDS
-from ..errors import GraphloopError, RunBusy, UnknownRun
+from ..errors import RunBusy, UnknownRun
 from ..media import MediaPart
 from ..policy import Approval, decline, digest
 from ..questions import Pending
@@ -41,6 +41,7 @@ from .served import (
     WHOLE,
     RequestRefused,
     decision_of,
+    deps_options,
     ended_result,
     question_about,
     question_in,
@@ -123,7 +124,7 @@ class Desk(AgentExecutor):
             await asyncio.wait([live[1]])
         if not await self.waiting(run_id):
             return False
-        with _hide_store_errors(run_id):
+        with _hide_errors(run_id):
             await self._agent.runs(self._store).cancel(run_id, "the client cancelled the task")
         return True
 
@@ -161,7 +162,7 @@ class Desk(AgentExecutor):
         Raises:
             InternalError: the store could not read the run.
         """
-        with suppress(UnknownRun), _hide_store_errors(run_id):
+        with suppress(UnknownRun), _hide_errors(run_id):
             return await self._agent.runs(self._store).waiting(run_id)
         return ()
 
@@ -195,7 +196,7 @@ class Desk(AgentExecutor):
             task.status.message.CopyFrom(message)
             return task
         result, is_driven = None, False
-        with suppress(UnknownRun), _hide_store_errors(run_id):
+        with suppress(UnknownRun), _hide_errors(run_id):
             result = await ended_result(self._agent, self._store, run_id)
             is_driven = result is None and await self._go_on(run_id)
         if result is not None:
@@ -218,7 +219,8 @@ class Desk(AgentExecutor):
         records = await self._store.overview(run_id) if isinstance(self._store, Catalog) else ()
         (status,) = [one.status for one in records if one.run_id == run_id] or ("",)
         if status == "interrupted" and not self.drives(run_id):
-            stream = self._agent.resume_stream(run_id, **self._run_options(run_id))
+            options = deps_options(self._agent, self._deps, run_id)
+            stream = self._agent.resume_stream(run_id, **options)
             self._keep_live(run_id, stream, _drive_alone(stream, run_id))
         return status in {"interrupted", "running"}
 
@@ -233,16 +235,11 @@ class Desk(AgentExecutor):
 
     async def _open_stream(self, run_id: str, message: Message, *, new: bool) -> RunStream[Any]:
         """Return the stream of a new run, or of a parked run with the answers of a message."""
-        options = self._run_options(run_id)
+        options = deps_options(self._agent, self._deps, run_id)
         if new:
             return self._agent.stream(_prompt_in(message), run_id=run_id, **options)
         answers = _decisions_in(await self.waiting(run_id), message)
         return self._agent.resume_stream(run_id, approvals=answers, **options)
-
-    def _run_options(self, run_id: str) -> dict[str, Any]:
-        if self._deps is None or "deps_type" not in self._agent.options:
-            return {}
-        return {"deps": self._deps(run_id)}
 
     async def _drive_run(self, updater: TaskUpdater, run_id: str, stream: RunStream[Any]) -> None:
         """Drive a run until it ends or parks, and tell its task so."""
@@ -264,14 +261,14 @@ class Desk(AgentExecutor):
 
 
 @contextmanager
-def _hide_store_errors(run_id: str) -> Generator[None]:
-    """Tell a client only the type of an error of the store; an unknown run is no such error."""
+def _hide_errors(run_id: str) -> Generator[None]:
+    """Tell a client only the type of an error of the store or of `deps`, but for an unknown run."""
     try:
         yield
     except UnknownRun:
         raise
-    except (GraphloopError, OSError) as error:
-        LOG.exception("a served run could not be read: %s", run_id)
+    except Exception as error:
+        LOG.exception("a served run could not be opened: %s", run_id)
         raise InternalError(type(error).__name__) from None
 
 

@@ -44,7 +44,7 @@ from .mcp_tools import (
     text_argument,
     tools_of_agents,
 )
-from .served import RequestRefused, by_authorization, ended_result, served_store
+from .served import RequestRefused, by_authorization, deps_options, ended_result, served_store
 
 __all__ = ["McpServer"]
 
@@ -206,7 +206,7 @@ class McpServer:
                 text_argument(arguments, "prompt"),
                 self._claims.new_run(request.caller),
             )
-            stream = agent.stream(prompt, run_id=run_id, **self._run_options(agent, run_id))
+            stream = agent.stream(prompt, run_id=run_id, **deps_options(agent, self._deps, run_id))
         else:
             asked = await self._waiting_run(request, agent, params.request_state)
             run_id, given = asked[0], params.input_responses or {}
@@ -214,14 +214,9 @@ class McpServer:
             if problems:
                 return self._asking(request, run_id, asked[1], problems)
             stream = agent.resume_stream(
-                run_id, approvals=answers, **self._run_options(agent, run_id)
+                run_id, approvals=answers, **deps_options(agent, self._deps, run_id)
             )
         return await self._run_until_asked(request, agent, run_id, stream)
-
-    def _run_options(self, agent: Agent[Any, Any], run_id: str) -> dict[str, Any]:
-        if self._deps is None or "deps_type" not in agent.options:
-            return {}
-        return {"deps": self._deps(run_id)}
 
     async def _run_until_asked(
         self, request: _Request, agent: Agent[Any, Any], run_id: str, stream: RunStream[Any]
@@ -240,7 +235,7 @@ class McpServer:
             if answers is None:
                 raise RequestRefused(self._how_to_answer(run_id, asked))
             stream = agent.resume_stream(
-                run_id, approvals=answers, **self._run_options(agent, run_id)
+                run_id, approvals=answers, **deps_options(agent, self._deps, run_id)
             )
         raise RequestRefused(f"run {run_id} has asked {ROUNDS_MAX} times, and waits.")
 

@@ -6,7 +6,7 @@ A server of each protocol reads its own messages; this module needs no protocol'
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -22,6 +22,7 @@ __all__ = [
     "RequestRefused",
     "by_authorization",
     "decision_of",
+    "deps_options",
     "ended_result",
     "question_about",
     "question_in",
@@ -66,6 +67,15 @@ def served_store(
         return store, None
     opened = open_store(store)
     return opened, opened if isinstance(opened, Closes) else None
+
+
+def deps_options(
+    agent: Agent[Any, Any], deps: Callable[[str], object] | None, run_id: str
+) -> dict[str, Any]:
+    """Return the options of a run: its `deps`, which the user's function returns, if it has any."""
+    if deps is None or "deps_type" not in agent.options:
+        return {}
+    return {"deps": deps(run_id)}
 
 
 async def ended_result(
