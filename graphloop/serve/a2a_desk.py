@@ -50,6 +50,8 @@ from .served import (
 __all__ = ["Desk"]
 
 LOG: Final = logging.getLogger("graphloop")
+WAITING: Final = frozenset({"interrupted", "ready"})
+"""The statuses of runs whose process was killed, or whose questions the operator has answered."""
 ENDINGS: Final = {
     **dict.fromkeys(WHOLE, TaskState.TASK_STATE_COMPLETED),
     EndReason.ABORTED: TaskState.TASK_STATE_CANCELED,
@@ -169,7 +171,7 @@ class Desk(AgentExecutor):
     async def kept(self, run_id: str, context_id: str, known: Task | None) -> Task | None:
         """Return a task as the store has its run, which another process may drive.
 
-        A run whose process was killed is resumed here, and works.
+        A run that waits for a process is resumed here, and works.
 
         Args:
             run_id: the id of both.
@@ -182,12 +184,18 @@ class Desk(AgentExecutor):
         Raises:
             InternalError: the store could not read the run.
         """
-        if run_id in self.unsaved or (known is not None and self.drives(run_id)):
+        if run_id in self.unsaved or run_id in self._senders:
             return known
         task = Task(id=run_id, context_id=context_id)
         if known is not None:
             task.CopyFrom(known)
             task.ClearField("status")
+        status = await self._status_of(run_id)
+        if status in WAITING and not self.drives(run_id):
+            self._drive_alone(run_id)
+        if status in WAITING or self.drives(run_id):
+            task.status.state = TaskState.TASK_STATE_WORKING
+            return task
         if asked := await self.waiting(run_id):
             message = _asking_message(run_id, task.context_id, asked)
             if known is not None and known.status.message.parts[-1:] == message.parts[-1:]:
@@ -195,34 +203,39 @@ class Desk(AgentExecutor):
             task.status.state = TaskState.TASK_STATE_INPUT_REQUIRED
             task.status.message.CopyFrom(message)
             return task
-        result, is_driven = None, False
+        result = None
         with suppress(UnknownRun), _hide_errors(run_id):
             result = await ended_result(self._agent, self._store, run_id)
-            is_driven = result is None and await self._go_on(run_id)
         if result is not None:
             task.status.state = ENDINGS.get(result.end_reason, TaskState.TASK_STATE_FAILED)
             task.ClearField("artifacts")
             if (answer := ended_artifact(result)) is not None:
                 task.artifacts.append(answer)
-            return task
-        if is_driven:
+        elif status == "running":
             task.status.state = TaskState.TASK_STATE_WORKING
-            return task
-        return known
+        else:
+            return known
+        return task
 
     def drives(self, run_id: str) -> bool:
         """Whether this process drives a run."""
         return run_id in self._live
 
-    async def _go_on(self, run_id: str) -> bool:
-        """Whether a live process drives a run; resumes it here if its process was killed."""
-        records = await self._store.overview(run_id) if isinstance(self._store, Catalog) else ()
+    async def _status_of(self, run_id: str) -> str:
+        """Return the status of a run in the store; empty for an unknown run."""
+        if not isinstance(self._store, Catalog):
+            return ""
+        with _hide_errors(run_id):
+            records = await self._store.overview(run_id)
         (status,) = [one.status for one in records if one.run_id == run_id] or ("",)
-        if status == "interrupted" and not self.drives(run_id):
+        return status
+
+    def _drive_alone(self, run_id: str) -> None:
+        """Resume a run of which no client hears; the store tells its end."""
+        with _hide_errors(run_id):
             options = deps_options(self._agent, self._deps, run_id)
-            stream = self._agent.resume_stream(run_id, **options)
-            self._keep_live(run_id, stream, _drive_alone(stream, run_id))
-        return status in {"interrupted", "running"}
+        stream = self._agent.resume_stream(run_id, **options)
+        self._keep_live(run_id, stream, _end_of(stream, run_id))
 
     def _keep_live(
         self, run_id: str, stream: RunStream[Any], driven: Coroutine[Any, Any, None]
@@ -272,8 +285,8 @@ def _hide_errors(run_id: str) -> Generator[None]:
         raise InternalError(type(error).__name__) from None
 
 
-async def _drive_alone(stream: RunStream[Any], run_id: str) -> None:
-    """Drive a run of which no client hears; the store tells its end."""
+async def _end_of(stream: RunStream[Any], run_id: str) -> None:
+    """Drive a run until it ends or parks; what it raises is logged."""
     try:
         await stream.result()
     except RunBusy:

@@ -16,6 +16,7 @@ from a2a.helpers import get_message_text, new_data_part, new_message, new_text_p
 from a2a.types import (
     CancelTaskRequest,
     GetTaskRequest,
+    InternalError,
     InvalidParamsError,
     Part,
     Role,
@@ -28,9 +29,11 @@ from a2a.types import (
 )
 
 from graphloop import Agent, tool
-from graphloop.events import Started
+from graphloop.events import Setup, Started
 from graphloop.media import Inline, MediaPart
 from graphloop.serve import a2a_app
+from graphloop.serve.caller_binding import CallerClaims
+from graphloop.serve.served import by_authorization
 from graphloop.stores import MemoryStore, SqliteStore
 from graphloop.testing import ScriptedModel
 from graphloop.values import TextPart, UserMessage
@@ -142,6 +145,44 @@ async def test_a_task_whose_server_was_killed_goes_on_when_it_is_asked_for(tmp_p
     assert first.context_id == task.context_id
     assert not (tmp_path / "waiting").exists()
     assert (after.status.state, text(after)) == (TaskState.TASK_STATE_COMPLETED, "Up.")
+
+
+async def test_a_task_goes_on_whose_question_the_operator_has_answered(tmp_path: Path) -> None:
+    """As by `graphloop approve`; its client reads the end when it asks for the task."""
+    desk, store = agents(tmp_path)["desk"], tmp_path / "runs.db"
+    async with served(desk, store) as client:
+        after = task = await sent(client, new_text_part("Pay."))
+        operator = SqliteStore(store)
+        await desk.runs(operator).approve(task.id, KEY, answer=True)
+        await operator.aclose()
+        while after.status.state != TaskState.TASK_STATE_COMPLETED:
+            after = await told(client, task)
+
+    assert text(after) == "Paid."
+    assert Served(tmp_path, URL).paid == ["5"]
+
+
+async def test_deps_that_fail_at_the_next_server_tell_only_their_type(
+    tmp_path: Path,
+) -> None:
+    """A run whose process was killed is resumed with `deps` of the user's function."""
+
+    def fails(_: str) -> str:
+        raise LookupError("the password is 1234")
+
+    agent, store = Agent(ScriptedModel(["Hi."]), deps_type=str), SqliteStore(tmp_path / "runs.db")
+    run_id = CallerClaims(SECRET).new_run(by_authorization({}))
+    await store.append(run_id, 1, Started(1.0, run_id, agent.name, (), Setup()))
+    await store.aclose()
+    store = SqliteStore(tmp_path / "runs.db")
+    app = a2a_app(agent, URL, store=store, secret=SECRET, deps=fails)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app)) as http:
+        client = await create_client(URL, ClientConfig(httpx_client=http, streaming=False))
+        with pytest.raises(InternalError) as caught:
+            await told(client, Task(id=run_id))
+    await store.aclose()
+
+    assert caught.value.message == "LookupError"
 
 
 async def test_a_task_that_goes_on_at_the_next_server_can_be_cancelled(tmp_path: Path) -> None:
