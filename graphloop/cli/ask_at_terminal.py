@@ -20,7 +20,7 @@ from ..driver import LeftOpen
 from ..effects import IN_WORDS
 from ..errors import ConfigError
 from ..policy import AS_IT_WAS, Approval
-from ..questions import Pending, asked_by_tool, bad_yes, unfit
+from ..questions import Pending, asked_by_tool, bad_yes, question_in, unfit
 from .display import Display
 from .errors import tell_error
 from .options import ApproveMode
@@ -107,8 +107,8 @@ def _make_asker(display: Display, *, kept: bool) -> Approver:
                 fields = _form_fields(pending)
                 call = call_text(pending.name, pending.arguments, ASKED_MAX)
                 if fields:
-                    asked = str(json.loads(pending.arguments).get("question", ""))
-                    call = f"{clean(pending.name)}: {one_line(asked, ASKED_MAX)}"
+                    asked = one_line(question_in(pending) or "", ASKED_MAX)
+                    call = f"{clean(pending.name)}: {asked}"
                 tell_error(f"\n? {agents_text(pending.agents, pending.server)}{call}")
                 if pending.unknown:
                     tell_error(UNKNOWN)

@@ -112,7 +112,7 @@ def _media_tokens(part: MediaPart) -> int:
     size = len(part.source.data)
     if per_token := BYTES_PER_TOKEN.get(part.kind):
         return ceil(size / per_token)
-    if part.media_type.startswith("text/") or part.media_type == "application/json":
+    if part.is_text:
         return ceil(size / CHARS_PER_TOKEN)
     return max(1, ceil(size / PAGE_BYTES)) * IMAGE_TOKENS
 

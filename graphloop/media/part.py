@@ -81,6 +81,11 @@ class MediaPart(Struct, frozen=True, tag_field="type", tag="media", omit_default
         return kind if kind in KINDS else "file"
 
     @property
+    def is_text(self) -> bool:
+        """Whether the bytes are text, which a model reads as such."""
+        return self.media_type.startswith("text/") or self.media_type == "application/json"
+
+    @property
     def identity(self) -> str:
         """A short text that differs for each source: a digest of the bytes, a URL, or a file id."""
         match self.source:

@@ -241,8 +241,7 @@ def why_unfit(provider: Provider, part: MediaPart) -> str:
     A provider of the caller's own is asked as in `check_settings`. Of media other than text, it is
     shown only the first bytes, since encoding all of them would take as long as the request does.
     """
-    is_text = part.media_type.startswith("text/") or part.media_type == "application/json"
-    if isinstance(part.source, Inline) and not is_text:
+    if isinstance(part.source, Inline) and not part.is_text:
         part = evolve(part, source=Inline(part.source.data[:FIRST_BYTES]))
     called = AssistantMessage((ToolCall("call", "tool", "{}"),))
     returned = ToolResult("c0.0", "call", "tool", (part,))

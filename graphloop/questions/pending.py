@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from ..effects import AskHuman, CallTool, StartRun
 from ..errors import ToolDefinitionError, nearest
@@ -27,6 +27,7 @@ __all__ = [
     "capability_of",
     "needed_answer",
     "pending_of",
+    "question_in",
     "question_of",
     "unfit",
     "with_valid_edit",
@@ -172,6 +173,16 @@ def bad_answer(effect: AskHuman, approval: Approval, toolbox: Toolbox) -> str | 
     """
     edit = approval.edit or ("" if effect.question is None else "{}")
     return bad_edit(effect.call.name, effect.takes, edit, toolbox)
+
+
+def question_in(asked: Pending) -> str | None:
+    """Return the question that a node or a tool asks, whose answer is a text or a form.
+
+    None asks for a decision: about a call, or about an answer that an `Approve` node shows.
+    """
+    if not asked.in_words:
+        return None
+    return cast("dict[str, str]", json.loads(asked.arguments)).get("question")
 
 
 def asked_by_tool(ask: Ask) -> bool:

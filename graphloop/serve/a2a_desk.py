@@ -32,9 +32,9 @@ from ..effects import IN_WORDS
 from ..errors import RunBusy, UnknownRun
 from ..media import MediaPart
 from ..policy import Approval, decline, digest
-from ..questions import Pending
+from ..questions import Pending, question_in
 from ..run import EndReason
-from ..stores import Catalog, Store
+from ..stores import OVER, Catalog, Store
 from ..values import TextPart
 from .a2a_answer import AnswerSender, ended_artifact
 from .served import (
@@ -44,7 +44,6 @@ from .served import (
     deps_options,
     ended_result,
     question_about,
-    question_in,
 )
 
 __all__ = ["Desk"]
@@ -196,7 +195,7 @@ class Desk(AgentExecutor):
         if status in WAITING or self.drives(run_id):
             task.status.state = TaskState.TASK_STATE_WORKING
             return task
-        if asked := await self.waiting(run_id):
+        if status not in OVER and (asked := await self.waiting(run_id)):
             message = _asking_message(run_id, task.context_id, asked)
             if known is not None and known.status.message.parts[-1:] == message.parts[-1:]:
                 return known  # Its message may also tell why an answer did not fit.

@@ -16,8 +16,8 @@ from mcp.shared.exceptions import MCPError
 
 from ..effects import IN_WORDS
 from ..policy import Approval, decline
-from ..questions import Pending
-from .served import RequestRefused, decision_of, question_about, question_in
+from ..questions import Pending, question_in
+from .served import RequestRefused, decision_of, question_about
 
 __all__ = ["Context", "approval_of", "elicited", "form_of"]
 

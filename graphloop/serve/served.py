@@ -5,15 +5,14 @@ A server of each protocol reads its own messages; this module needs no protocol'
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ..agent import Agent, RunResult, StoreInput
 from ..errors import ConfigError
 from ..policy import AS_IT_WAS, Approval, approve, decline, digest
-from ..questions import Pending, unfit
+from ..questions import Pending, question_in, unfit
 from ..run import EndReason
 from ..stores import Closes, MemoryStore, Store, open_store
 
@@ -25,7 +24,6 @@ __all__ = [
     "deps_options",
     "ended_result",
     "question_about",
-    "question_in",
     "served_store",
 ]
 
@@ -88,16 +86,6 @@ async def ended_result(
     """
     run = await agent.runs(store).replay(run_id)
     return RunResult[Any, Any](run, store) if run.ended else None
-
-
-def question_in(asked: Pending) -> str | None:
-    """Return the question that a node or a tool asks, whose answer is a text or a form.
-
-    None asks for a decision: about a call, or about an answer that an `Approve` node shows.
-    """
-    if not asked.in_words:
-        return None
-    return cast("dict[str, str]", json.loads(asked.arguments)).get("question")
 
 
 def question_about(asked: Pending) -> str:

@@ -44,7 +44,7 @@ Http: TypeAlias = Annotated[
 ]
 
 Description: TypeAlias = Annotated[
-    Text, typer.Option(metavar="TEXT", help="What a client's model reads of the agent.")
+    Text, typer.Option(metavar="TEXT", help="The agent's description, for a client's model.")
 ]
 
 

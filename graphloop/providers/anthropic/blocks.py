@@ -129,7 +129,7 @@ def _document(part: MediaPart, extra: JsonObject) -> JsonObject:
 
 def _source(part: MediaPart) -> JsonObject:
     match part.source:
-        case Inline() if part.media_type in _TEXT or part.media_type.startswith("text/"):
+        case Inline() if part.is_text:
             # The API knows one type of text; the name tells the model what the text is.
             return {"type": "text", "media_type": "text/plain", "data": _utf8(part, part.source)}
         case Inline():
@@ -152,7 +152,6 @@ def _utf8(part: MediaPart, source: Inline) -> str:
         ) from error
 
 
-_TEXT: Final = ("application/json",)
 _OF_DOCUMENTS: Final = ("cache_control", "citations", "context")
 _MEDIA: Final = MediaTable(
     ANTHROPIC_WIRE,
@@ -164,7 +163,7 @@ _MEDIA: Final = MediaTable(
             extra=("cache_control", "transformations"),
         ),
         MediaRow(("application/pdf",), (Inline, Url, FileId), _document, extra=_OF_DOCUMENTS),
-        MediaRow(("text/*", *_TEXT), (Inline, FileId), _document, extra=_OF_DOCUMENTS),
+        MediaRow(("text/*", "application/json"), (Inline, FileId), _document, extra=_OF_DOCUMENTS),
     ),
 )
 
